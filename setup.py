@@ -17,7 +17,9 @@ class BuildWithManual(build_py):
             return
         docs = Path(__file__).parent / "docs"
         for page in (*docs.rglob("*.md"), docs / "generate.py"):
-            target = Path(self.build_lib) / "scalestudy" / "manual" / page.relative_to(docs)
+            target = (
+                Path(self.build_lib) / "scalestudy" / "manual" / page.relative_to(docs)
+            )
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(page, target)
 

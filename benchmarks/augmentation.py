@@ -35,16 +35,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--size", type=int, default=256, help="height and width in pixels")
+    parser.add_argument(
+        "--size", type=int, default=256, help="height and width in pixels"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         size = (options.size, options.size)
-        prepared = prepare(DataSettings(source=f"indents:{COUNT}", image_size=size, cache=folder))
+        prepared = prepare(
+            DataSettings(source=f"indents:{COUNT}", image_size=size, cache=folder)
+        )
         texts = [NONE, *KINDS, ALL]
         cores = len(os.sched_getaffinity(0))
-        print(f"Images of {options.size} x {options.size} with masks, read on {cores} cores:")
-        report(measured({text: reading(prepared, text) for text in texts}, options.rounds))
+        print(
+            f"Images of {options.size} x {options.size} with masks, read on {cores} cores:"
+        )
+        report(
+            measured({text: reading(prepared, text) for text in texts}, options.rounds)
+        )
 
 
 def reading(prepared: Prepared, text: str) -> Callable[[int], Rate]:
@@ -60,12 +68,16 @@ def reading(prepared: Prepared, text: str) -> Callable[[int], Rate]:
         spent = time.process_time()
         samples = sum(call[0].count for call in loader.epoch(order, epoch=epoch))
         assert samples == prepared.count
-        return samples / (time.perf_counter() - begun), 1000 * (time.process_time() - spent) / samples
+        return samples / (time.perf_counter() - begun), 1000 * (
+            time.process_time() - spent
+        ) / samples
 
     return read
 
 
-def measured(kinds: Mapping[str, Callable[[int], Rate]], rounds: int) -> dict[str, list[Rate]]:
+def measured(
+    kinds: Mapping[str, Callable[[int], Rate]], rounds: int
+) -> dict[str, list[Rate]]:
     """Rates of each kind, one per round."""
     for measure in kinds.values():
         measure(0)
@@ -82,10 +94,15 @@ def report(found: Mapping[str, list[Rate]]) -> None:
     """Print one line per kind."""
     print(f"  {'':<58} {'samples/s against nothing':>26} {'CPU s per 1,000':>16}")
     for name, rates in found.items():
-        ratios = sorted(rate / nothing for (rate, _), (nothing, _) in zip(rates, found[NONE], strict=True))
+        ratios = sorted(
+            rate / nothing
+            for (rate, _), (nothing, _) in zip(rates, found[NONE], strict=True)
+        )
         inner = ratios[1:-1] or ratios
         against = f"{statistics.median(ratios):.3f} [{inner[0]:.3f}, {inner[-1]:.3f}]"
-        print(f"  {name:<58} {against:>26} {statistics.median(cpu for _, cpu in rates):>16.3g}")
+        print(
+            f"  {name:<58} {against:>26} {statistics.median(cpu for _, cpu in rates):>16.3g}"
+        )
 
 
 if __name__ == "__main__":

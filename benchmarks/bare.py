@@ -54,12 +54,23 @@ def set_variables(errand: dict[str, Any], placement: Any, kind: Any) -> None:
 
     gpus: list[str] = []
     if errand["device"] == "gpu":
-        found, devices = visible_gpus(os.environ), kind.workers_at_once(errand["workers"])
-        gpus = own_gpus(os.environ, found, local_rank=placement.local_rank, devices=devices)
+        found, devices = (
+            visible_gpus(os.environ),
+            kind.workers_at_once(errand["workers"]),
+        )
+        gpus = own_gpus(
+            os.environ, found, local_rank=placement.local_rank, devices=devices
+        )
     changes = process_environment(
-        os.environ, engine_traits(kind.engine), gpus=gpus, rendezvous=kind.rendezvous, placement=placement
+        os.environ,
+        engine_traits(kind.engine),
+        gpus=gpus,
+        rendezvous=kind.rendezvous,
+        placement=placement,
     )
-    for name in changes.unset:  # proxies: with them gRPC would not reach the other ranks
+    for (
+        name
+    ) in changes.unset:  # proxies: with them gRPC would not reach the other ranks
         del os.environ[name]
     os.environ.update(changes.values)
 
@@ -71,18 +82,26 @@ def task_of(errand: dict[str, Any], shape: tuple[int, ...]) -> Any:
     return load_task(errand["task"], DataInfo(errand["kind"], shape, errand["classes"]))  # type: ignore[arg-type]
 
 
-def joined(errand: dict[str, Any], placement: Any) -> tuple[Any, Callable[[list[Any]], list[Any]]]:
+def joined(
+    errand: dict[str, Any], placement: Any
+) -> tuple[Any, Callable[[list[Any]], list[Any]]]:
     """TensorFlow's strategy or None, and a function that all-reduces gradients if the strategy does not."""
     import tensorflow as tf
 
     if errand["strategy"] == "mirrored":
-        devices = tf.config.list_logical_devices(errand["device"].upper())[: errand["workers"]]
-        return tf.distribute.MirroredStrategy([each.name for each in devices]), lambda gradients: gradients
+        devices = tf.config.list_logical_devices(errand["device"].upper())[
+            : errand["workers"]
+        ]
+        return tf.distribute.MirroredStrategy(
+            [each.name for each in devices]
+        ), lambda gradients: gradients
     if errand["strategy"] == "multiworker":
         way = tf.distribute.experimental.CommunicationImplementation
         chosen = way.NCCL if errand["device"] == "gpu" else way.RING
         options = tf.distribute.experimental.CommunicationOptions(implementation=chosen)
-        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options), lambda given: given
+        return tf.distribute.MultiWorkerMirroredStrategy(
+            communication_options=options
+        ), lambda given: given
     if errand["strategy"] == "single":
         return None, lambda gradients: gradients
     import horovod.tensorflow as hvd
@@ -108,7 +127,9 @@ def loop(errand: dict[str, Any], placement: Any) -> float:
 
     strategy, summed = joined(errand, placement)
     stored = np.load(errand["arrays"])
-    inputs, targets = (stored[name][: errand["batch"]] for name in ("inputs", "targets"))
+    inputs, targets = (
+        stored[name][: errand["batch"]] for name in ("inputs", "targets")
+    )
     total = errand["batch"] * errand["workers"]
     with strategy.scope() if strategy else nullcontext():
         task = task_of(errand, inputs.shape[1:])
@@ -123,12 +144,19 @@ def loop(errand: dict[str, Any], placement: Any) -> float:
     def work() -> Any:
         x = tf.cast(tf.constant(inputs), keras.config.floatx()) / 255
         with tf.GradientTape() as tape:
-            losses = tf.reduce_sum(task.loss(tf.constant(targets), task.model(x, training=True))) / total
+            losses = (
+                tf.reduce_sum(
+                    task.loss(tf.constant(targets), task.model(x, training=True))
+                )
+                / total
+            )
         gradients = tape.gradient(losses, [variable.value for variable in variables])
         optimizer.apply(summed(gradients), variables)
         return losses
 
-    step = tf.function(lambda: strategy.run(work) if strategy else work(), autograph=False)
+    step = tf.function(
+        lambda: strategy.run(work) if strategy else work(), autograph=False
+    )
     wait = strategy.experimental_local_results if strategy else lambda value: (value,)
     for _ in range(WARM_UP):
         last = step()
@@ -152,15 +180,24 @@ def fit(errand: dict[str, Any], placement: Any) -> float:
     masks = errand["kind"] == "masks"
 
     def decode(x: Any, y: Any) -> Any:
-        return tf.cast(x, tf.float32) / 255, (tf.cast(y, tf.float32)[..., None] if masks else y)
+        return tf.cast(x, tf.float32) / 255, (
+            tf.cast(y, tf.float32)[..., None] if masks else y
+        )
 
     data = tf.data.Dataset.from_tensor_slices((inputs, targets)).map(
         decode, num_parallel_calls=tf.data.AUTOTUNE
     )
-    data = data.cache().shuffle(1000).batch(errand["batch"] * errand["workers"], drop_remainder=True)
+    data = (
+        data.cache()
+        .shuffle(1000)
+        .batch(errand["batch"] * errand["workers"], drop_remainder=True)
+    )
     with strategy.scope() if strategy else nullcontext():
         model = task_of(errand, inputs.shape[1:]).model
-        model.compile("adam", "binary_crossentropy" if masks else "sparse_categorical_crossentropy")
+        model.compile(
+            "adam",
+            "binary_crossentropy" if masks else "sparse_categorical_crossentropy",
+        )
     seconds: list[float] = []
 
     class Clock(keras.callbacks.Callback):
@@ -171,8 +208,16 @@ def fit(errand: dict[str, Any], placement: Any) -> float:
             seconds.append(time.perf_counter() - self.start)
 
     epochs = errand["epochs"]
-    model.fit(data.prefetch(tf.data.AUTOTUNE), epochs=epochs, callbacks=[Clock()], verbose=0)
-    return len(data) * errand["batch"] * errand["workers"] * (epochs - 1) / sum(seconds[1:])
+    model.fit(
+        data.prefetch(tf.data.AUTOTUNE), epochs=epochs, callbacks=[Clock()], verbose=0
+    )
+    return (
+        len(data)
+        * errand["batch"]
+        * errand["workers"]
+        * (epochs - 1)
+        / sum(seconds[1:])
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ import sys
 import time
 from typing import Any
 
-os.environ.setdefault("KERAS_BACKEND", "torch")  # before a task imports Keras, which would take TensorFlow
+os.environ.setdefault(
+    "KERAS_BACKEND", "torch"
+)  # before a task imports Keras, which would take TensorFlow
 
 import numpy as np
 import torch
@@ -35,7 +37,9 @@ def main(errand: dict[str, Any]) -> None:
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
         allowed = errand["precision"] == "tf32"
-        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allowed
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = (
+            allowed
+        )
     if errand["workers"] > 1:
         torch.distributed.init_process_group("nccl" if gpu else "gloo")
     rate = loop(errand, device)
@@ -49,11 +53,16 @@ def main(errand: dict[str, Any]) -> None:
 def loop(errand: dict[str, Any], device: torch.device) -> float:
     """Samples per second of steps on one batch that stays on the device."""
     stored = np.load(errand["arrays"])
-    images, targets = (torch.from_numpy(stored[name][: errand["batch"]]) for name in ("inputs", "targets"))
+    images, targets = (
+        torch.from_numpy(stored[name][: errand["batch"]])
+        for name in ("inputs", "targets")
+    )
     channels = images.shape[-1] if images.ndim == 4 else 1
     images = images.reshape(*images.shape[:3], channels).to(device)
     targets = targets.to(device)
-    module = module_of(errand, tuple(images.shape[1:])).to(device, memory_format=torch.channels_last)
+    module = module_of(errand, tuple(images.shape[1:])).to(
+        device, memory_format=torch.channels_last
+    )
     optimizer = torch.optim.Adam(module.parameters(), fused=True)
     if errand["workers"] > 1:
         module = nn.parallel.DistributedDataParallel(
@@ -80,7 +89,12 @@ def loop(errand: dict[str, Any], device: torch.device) -> float:
     for _ in range(errand["steps"]):
         last = step()
     float(last)
-    return errand["batch"] * errand["workers"] * errand["steps"] / (time.perf_counter() - start)
+    return (
+        errand["batch"]
+        * errand["workers"]
+        * errand["steps"]
+        / (time.perf_counter() - start)
+    )
 
 
 def module_of(errand: dict[str, Any], shape: tuple[int, ...]) -> nn.Module:
@@ -93,7 +107,9 @@ def module_of(errand: dict[str, Any], shape: tuple[int, ...]) -> nn.Module:
 
 def loss_of(logits: Any, targets: Any) -> Any:
     if logits.ndim == 4:
-        return nn.functional.binary_cross_entropy_with_logits(logits[:, 0], targets.float())
+        return nn.functional.binary_cross_entropy_with_logits(
+            logits[:, 0], targets.float()
+        )
     return nn.functional.cross_entropy(logits, targets.long())
 
 

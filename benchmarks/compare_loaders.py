@@ -58,7 +58,9 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help="folder of real sets")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a loader in a round, warm")
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, help="of a loader in a round, warm"
+    )
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--case", choices=CASES, action="append")
     options = parser.parse_args()
@@ -69,12 +71,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in options.case or CASES:
             files = read(name, CASES[name], options.data, Path(folder))
-            print(f"\n{name}: {files[0]}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
+            print(
+                f"\n{name}: {files[0]}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}",
+                flush=True,
+            )
             for workers in options.workers:
                 compare(CASES[name], files, workers, options.rounds, options.seconds)
 
 
-def read(name: str, case: Case, data: Path | None, folder: Path) -> tuple[str, Prepared, Path]:
+def read(
+    name: str, case: Case, data: Path | None, folder: Path
+) -> tuple[str, Prepared, Path]:
     """Description of the set, ours, and the file the others read."""
     where = sets.source(name, data, folder)
     own = Prepared.open(sets.prepared(where, case, folder / "cache"))
@@ -83,22 +90,46 @@ def read(name: str, case: Case, data: Path | None, folder: Path) -> tuple[str, P
         file = folder / f"{name}.json"
         sets.listed(where, file)
     shape = "x".join(map(str, own.input_shape))
-    words = f"{own.count} of {shape}, batches of {case.batch}, {size(own.bytes)} in 8 bits"
+    words = (
+        f"{own.count} of {shape}, batches of {case.batch}, {size(own.bytes)} in 8 bits"
+    )
     return words, own, file
 
 
-def compare(case: Case, about: tuple[str, Prepared, Path], workers: int, rounds: int, seconds: float) -> None:
+def compare(
+    case: Case,
+    about: tuple[str, Prepared, Path],
+    workers: int,
+    rounds: int,
+    seconds: float,
+) -> None:
     """Print the rows of a set for a number of workers."""
     _, own, file = about
     theirs = [file] if file.suffix == ".npz" else sets.files_of(file)
-    task = Task(str(own.path), str(file), list(case.size) if case.size else None, case.batch, 0, workers, 1)
+    task = Task(
+        str(own.path),
+        str(file),
+        list(case.size) if case.size else None,
+        case.batch,
+        0,
+        workers,
+        1,
+    )
     groups, rows = [], {}
     try:
         for name in case.loaders:
-            files = [own.path / each for each in own.arrays] if name.startswith("ours") else theirs
+            files = (
+                [own.path / each for each in own.arrays]
+                if name.startswith("ours")
+                else theirs
+            )
             group = Workers(name, task, granted(), files)
             groups.append(group)
-            missing = [answer["missing"] for answer in group.tell("import") if "missing" in answer]
+            missing = [
+                answer["missing"]
+                for answer in group.tell("import")
+                if "missing" in answer
+            ]
             if missing:
                 print(f"| {name} | {workers} | left out: {missing[0]} |", flush=True)
                 groups.remove(group)
@@ -108,7 +139,15 @@ def compare(case: Case, about: tuple[str, Prepared, Path], workers: int, rounds:
             node.evict(files)
             cold = group.tell("cold")
             peak = group.peak("epoch", before)
-            prove(name, [tuple(each) for answer in group.tell("proof") for each in answer["samples"]], own)
+            prove(
+                name,
+                [
+                    tuple(each)
+                    for answer in group.tell("proof")
+                    for each in answer["samples"]
+                ],
+                own,
+            )
             rows[name] = {
                 "cold": own.count / max(answer["wall"] for answer in cold),
                 "memory": peak / own.bytes,
@@ -119,7 +158,9 @@ def compare(case: Case, about: tuple[str, Prepared, Path], workers: int, rounds:
             for group in groups:
                 answers = group.tell(f"warm {seconds}")
                 rate = sum(answer["count"] / answer["wall"] for answer in answers)
-                cpu = sum(answer["cpu"] for answer in answers) / sum(answer["count"] for answer in answers)
+                cpu = sum(answer["cpu"] for answer in answers) / sum(
+                    answer["count"] for answer in answers
+                )
                 rows[group.name]["warm"].append(rate)
                 rows[group.name]["cpu"].append(1000 * cpu)
     finally:
@@ -132,7 +173,9 @@ def compare(case: Case, about: tuple[str, Prepared, Path], workers: int, rounds:
 def show(name: str, workers: int, row: dict[str, Any], ours: dict[str, Any]) -> None:
     sides = {"warm": (ours, row), "cpu": (row, ours)}
     against = {
-        key: "1" if row is ours else interval([a / b for a, b in zip(one[key], other[key], strict=True)])
+        key: "1"
+        if row is ours
+        else interval([a / b for a, b in zip(one[key], other[key], strict=True)])
         for key, (one, other) in sides.items()
     }
     print(
@@ -149,7 +192,11 @@ def interval(ratios: list[float]) -> str:
     mean = statistics.mean(logarithms)
     if len(ratios) < 2:
         return f"{math.exp(mean):.2f}"
-    half = stats.t.ppf(0.975, len(ratios) - 1) * statistics.stdev(logarithms) / math.sqrt(len(ratios))
+    half = (
+        stats.t.ppf(0.975, len(ratios) - 1)
+        * statistics.stdev(logarithms)
+        / math.sqrt(len(ratios))
+    )
     return f"{math.exp(mean):.2f} [{math.exp(mean - half):.2f}, {math.exp(mean + half):.2f}]"
 
 
@@ -163,8 +210,15 @@ def prove(name: str, found: list[Any], arrays: Prepared) -> None:
     if Counter(each[:2] for each in found) == Counter(each[:2] for each in wanted):
         return
     assert name.startswith("tf.data"), f"{name} delivers other samples"
-    pairs = list(zip(*(sorted(each[1:] for each in side) for side in (found, wanted)), strict=True))
-    assert all(one[0] == other[0] for one, other in pairs), f"{name} delivers other classes"
+    pairs = list(
+        zip(
+            *(sorted(each[1:] for each in side) for side in (found, wanted)),
+            strict=True,
+        )
+    )
+    assert all(one[0] == other[0] for one, other in pairs), (
+        f"{name} delivers other classes"
+    )
     apart = max(abs(one[1] - other[1]) for one, other in pairs)
     assert apart < 2, f"{name} delivers images that are {apart:.1f} grey levels apart"
 

@@ -76,7 +76,9 @@ def train(workers: int, rule: str, seed: int) -> dict[str, Any]:
     alone = Placement(0, 1, 0, 1, 0, ("localhost",), "alone")
     joined = join("virtual", alone, workers=workers, device="cpu")
     session = Session(point, ENGINE, joined, prepared, split, PhaseClock())
-    moving = point.model_copy(update={"train": point.train.model_copy(update={"batch_norm": "moving"})})
+    moving = point.model_copy(
+        update={"train": point.train.model_copy(update={"batch_norm": "moving"})}
+    )
     start, curve = time.process_time(), []
     for record in session.epoch_records():
         if record.validation:
@@ -105,7 +107,11 @@ def draw(done: list[dict[str, Any]], file: Path) -> None:
     linear = [run for run in done if run["rule"] == "linear"]
     names = {"fresh": "computed afresh", "moving": "moving"}
     ends = [
-        {"series": name, "workers": run["workers"], "iou": round(run["curve"][-1][kind]["iou"], 4)}
+        {
+            "series": name,
+            "workers": run["workers"],
+            "iou": round(run["curve"][-1][kind]["iou"], 4),
+        }
         for run in linear
         for kind, name in names.items()
     ]
@@ -122,14 +128,21 @@ def draw(done: list[dict[str, Any]], file: Path) -> None:
         for kind, name in names.items()
     ]
     colour, shape = colour_and_shape(list(names.values()), False, "Statistics")
-    iou = alt.Y("iou:Q", title="IoU of held-out images", scale=alt.Scale(domain=[0, 0.6]))
-    left = alt.Chart(data(ends)).encode(workers([run["workers"] for run in linear]), iou, colour)
+    iou = alt.Y(
+        "iou:Q", title="IoU of held-out images", scale=alt.Scale(domain=[0, 0.6])
+    )
+    left = alt.Chart(data(ends)).encode(
+        workers([run["workers"] for run in linear]), iou, colour
+    )
     means = left.mark_line().encode(y=alt.Y("mean(iou):Q"))
     updates = alt.X("updates:Q", title="Updates", scale=alt.Scale(type="log"))
     right = alt.Chart(data(curves)).encode(updates, iou, colour)
     panels = (
         alt.layer(means, left.mark_point(filled=True, size=60).encode(shape)),
-        alt.layer(right.mark_line().encode(detail="workers:N"), right.mark_point(size=40).encode(shape)),
+        alt.layer(
+            right.mark_line().encode(detail="workers:N"),
+            right.mark_point(size=40).encode(shape),
+        ),
     )
     title = "The published recipe at reduced size, judged by two kinds of statistics"
     both = alt.hconcat(*(panel.properties(width=320, height=230) for panel in panels))
@@ -143,7 +156,9 @@ def main() -> None:
     arguments.add_argument("--minutes", type=float, default=40)
     arguments.add_argument("--figure", type=Path)
     given = arguments.parse_args()
-    done: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
+    done: list[dict[str, Any]] = (
+        json.loads(given.out.read_text()) if given.out.exists() else []
+    )
     if given.figure:
         draw(done, given.figure)
         return

@@ -20,11 +20,15 @@ MODELS = {
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--engine", choices=list(STRATEGIES), action="append")
-    parser.add_argument("--precision", choices=["float32", "mixed_bfloat16"], action="append")
+    parser.add_argument(
+        "--precision", choices=["float32", "mixed_bfloat16"], action="append"
+    )
     parser.set_defaults(device="cpu")
     options = parser.parse_args()
     if len(cores.granted()) < 2:
-        sys.exit(f"expected 2 cores; received {len(cores.granted())}. Run it where two are free.")
+        sys.exit(
+            f"expected 2 cores; received {len(cores.granted())}. Run it where two are free."
+        )
     precisions = options.precision or ["float32", "mixed_bfloat16"]
     compare(MODELS, options.engine or list(STRATEGIES), precisions, [1, 2], options)
 

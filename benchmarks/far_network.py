@@ -49,7 +49,16 @@ def far_network(nodes: int, rate: int, delay: float) -> Iterator[list[str]]:
                 "expected TUN devices in the namespaces; received the message above. Load the module tun."
             )
         for rank, name in enumerate(names):
-            tool("ip", "-n", name, "address", "add", f"{NETWORK}.{rank + 1}/24", "dev", "slow")
+            tool(
+                "ip",
+                "-n",
+                name,
+                "address",
+                "add",
+                f"{NETWORK}.{rank + 1}/24",
+                "dev",
+                "slow",
+            )
             tool("ip", "-n", name, "link", "set", "lo", "up")
             tool("ip", "-n", name, "link", "set", "slow", "mtu", str(PACKET), "up")
             shape = ["rate", f"{rate}mbit", "burst", "256k", "latency", "50ms"]
@@ -60,9 +69,13 @@ def far_network(nodes: int, rate: int, delay: float) -> Iterator[list[str]]:
 def relay(delay: float, names: list[str]) -> None:
     """Relay each packet, delayed, to the device with its destination address."""
     with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, -10)  # so that packets are not later than `delay`
+        os.setpriority(
+            os.PRIO_PROCESS, 0, -10
+        )  # so that packets are not later than `delay`
     devices = [_device(name) for name in names]
-    lines: list[queue.SimpleQueue[tuple[float, bytes]]] = [queue.SimpleQueue() for _ in names]
+    lines: list[queue.SimpleQueue[tuple[float, bytes]]] = [
+        queue.SimpleQueue() for _ in names
+    ]
 
     def take(device: int) -> None:
         while True:
@@ -94,7 +107,9 @@ def _device(namespace: str) -> int:
     try:
         _enter(library, there)
         device = os.open("/dev/net/tun", os.O_RDWR)
-        fcntl.ioctl(device, SET_INTERFACE, struct.pack("16sH22x", b"slow", TUN | WITHOUT_HEADER))
+        fcntl.ioctl(
+            device, SET_INTERFACE, struct.pack("16sH22x", b"slow", TUN | WITHOUT_HEADER)
+        )
         return device
     finally:
         _enter(library, here)

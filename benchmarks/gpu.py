@@ -41,7 +41,10 @@ from scalestudy.launch.local import run_steps
 from scalestudy.store.study_folder import StudyFolder
 
 HERE = Path(__file__).parent
-STRATEGIES = {"tensorflow": ("single", "mirrored", "multiworker", "horovod"), "torch": ("ddp",)}
+STRATEGIES = {
+    "tensorflow": ("single", "mirrored", "multiworker", "horovod"),
+    "torch": ("ddp",),
+}
 WITH_FIT = ("single", "mirrored")
 """Keras 3's fit fails under the multi-worker strategy and does not support Horovod."""
 STUDY = """
@@ -111,27 +114,41 @@ class Program:
         point = self.point
         if self.errand is None:
             return ours(self.store, point)
-        return other(f"{self.way}, {point.implementation} {point.workers}", self.errand, point), {}
+        return other(
+            f"{self.way}, {point.implementation} {point.workers}", self.errand, point
+        ), {}
 
 
 def main() -> None:
     parser = arguments(__doc__ or "", minutes=9.0)
     parser.add_argument("--engine", choices=list(STRATEGIES), default="tensorflow")
-    parser.add_argument("--precision", help="with --engine torch three by default, else float32")
+    parser.add_argument(
+        "--precision", help="with --engine torch three by default, else float32"
+    )
     parser.add_argument("--whole-runs", action="store_true", help="with --engine torch")
-    parser.add_argument("--two-ranks", action="store_true", help="two ranks on one GPU, with --engine torch")
+    parser.add_argument(
+        "--two-ranks",
+        action="store_true",
+        help="two ranks on one GPU, with --engine torch",
+    )
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     most = devices.gpus() if options.device == "gpu" else len(cores.granted())
     if most == 0:
-        sys.exit("expected GPUs; received none. Run it on a node with GPUs, or with --device cpu --small.")
+        sys.exit(
+            "expected GPUs; received none. Run it on a node with GPUs, or with --device cpu --small."
+        )
     models = SMALL if options.small else MODELS
     if options.engine == "torch":
         print("\n".join(machine(options.device)), "\n", flush=True)
         precisions = [options.precision] if options.precision else []
         if options.two_ranks:
-            asked = {"small": options.small, "networks": options.model or [], "precisions": precisions}
+            asked = {
+                "small": options.small,
+                "networks": options.model or [],
+                "precisions": precisions,
+            }
             sys.exit(not gpu_torch.two_ranks(options.device, **asked))
         good = gpu_torch.run(
             options.device,
@@ -145,14 +162,22 @@ def main() -> None:
         if not options.whole_runs:
             sys.exit(not good)
         models = {name: model for name, model in models.items() if name in MODULES}
-    compare(models, [options.engine], [options.precision or "float32"], sorted({1, most}), options)
+    compare(
+        models,
+        [options.engine],
+        [options.precision or "float32"],
+        sorted({1, most}),
+        options,
+    )
 
 
 def whole_study(model: Model, device: str, precision: str, bare: float) -> str:
     """Train the U-Net module as a study; return its throughput beside that of bare steps, and its phases."""
     with tempfile.TemporaryDirectory() as folder:
         prepared = prepare(
-            DataSettings(source=f"indents:{model.images}", image_size=model.size, cache=folder)
+            DataSettings(
+                source=f"indents:{model.images}", image_size=model.size, cache=folder
+            )
         )
         split, file = ensure_split(prepared, None, 0), Path(folder, "first.toml")
         text = STUDY.format(
@@ -175,7 +200,11 @@ def whole_study(model: Model, device: str, precision: str, bare: float) -> str:
         store = StudyFolder.create_or_open(Path(folder, "first"), study, points, text)
         rate, phases = ours(store, points[0])
     wall = sum(phases.values())
-    spent = [f"{phase} {seconds:.1f} s" for phase, seconds in phases.items() if seconds >= wall / 100]
+    spent = [
+        f"{phase} {seconds:.1f} s"
+        for phase, seconds in phases.items()
+        if seconds >= wall / 100
+    ]
     return f"{rate:.1f} samples/s, {rate / bare:.2f} x ours; {', '.join(spent)}"
 
 
@@ -188,7 +217,10 @@ def arguments(description: str, minutes: float = math.inf) -> argparse.ArgumentP
     parser.add_argument("--model", choices=list(MODELS), action="append")
     parser.add_argument("--strategy", action="append")
     parser.add_argument(
-        "--minutes", type=float, default=minutes, help="for all rows; what is left over is named"
+        "--minutes",
+        type=float,
+        default=minutes,
+        help="for all rows; what is left over is named",
     )
     return parser
 
@@ -208,20 +240,35 @@ def compare(
             program
             for name, model in models.items()
             if name in (options.model or models)
-            for program in programs(name, model, engines, precisions, workers, options, Path(folder))
+            for program in programs(
+                name, model, engines, precisions, workers, options, Path(folder)
+            )
         ]
         end = time.monotonic() + 60 * options.minutes
         for number in range(options.rounds):
             for program in every:
                 if time.monotonic() > end:
-                    strategy, count = program.point.implementation, program.point.workers
+                    strategy, count = (
+                        program.point.implementation,
+                        program.point.workers,
+                    )
                     what = f"{program.model}, {program.way}, {strategy} {count}"
-                    print(f"round {number + 1}, {what}: left out, since the time is over", flush=True)
+                    print(
+                        f"round {number + 1}, {what}: left out, since the time is over",
+                        flush=True,
+                    )
                     continue
                 rate, phases = program.rate()
                 strategy, count = program.point.implementation, program.point.workers
-                named = {"model": program.model, "way": program.way, "strategy": strategy, "workers": count}
-                row = rows.setdefault((program.model, program.way, strategy, count), named | {"rates": []})
+                named = {
+                    "model": program.model,
+                    "way": program.way,
+                    "strategy": strategy,
+                    "workers": count,
+                }
+                row = rows.setdefault(
+                    (program.model, program.way, strategy, count), named | {"rates": []}
+                )
                 row["phases"] = phases
                 row["rates"].append(rate)
                 what = f"{program.model}, {program.way}, {strategy} {count}"
@@ -242,12 +289,22 @@ def programs(
     """Yield all programs to time for one model."""
     source, prepared, split = data_of(name, model, folder)
     arrays = folder / f"{name}.npz"
-    np.savez(arrays, inputs=prepared.inputs[split.train], targets=prepared.targets[split.train])
+    np.savez(
+        arrays,
+        inputs=prepared.inputs[split.train],
+        targets=prepared.targets[split.train],
+    )
     for precision in precisions:
         for engine in engines:
-            tasks = {"ours": model.task} | ({"ours, module": MODULES[name]} if engine == "torch" else {})
+            tasks = {"ours": model.task} | (
+                {"ours, module": MODULES[name]} if engine == "torch" else {}
+            )
             for way, task in tasks.items():
-                strategies = [one for one in STRATEGIES[engine] if one != "horovod" or horovod_built()]
+                strategies = [
+                    one
+                    for one in STRATEGIES[engine]
+                    if one != "horovod" or horovod_built()
+                ]
                 text = STUDY.format(
                     task=task,
                     source=source,
@@ -257,7 +314,9 @@ def programs(
                     device=options.device,
                     workers=", ".join(map(str, workers)),
                     strategies=", ".join(
-                        f'"{one}"' for one in strategies if one in (options.strategy or strategies)
+                        f'"{one}"'
+                        for one in strategies
+                        if one in (options.strategy or strategies)
                     ),
                 )
                 file = folder / f"{Path(task).stem}-{engine}-{precision}.toml"
@@ -269,7 +328,9 @@ def programs(
                     for point in expand(study, gpus=gpus, cores=len(cores.granted()))
                     if point.workers > 1 or point.implementation in ("single", "ddp")
                 ]
-                store = StudyFolder.create_or_open(file.with_suffix(""), study, points, text)
+                store = StudyFolder.create_or_open(
+                    file.with_suffix(""), study, points, text
+                )
                 for point in points:
                     named, strategy = f"{name}, {precision}", point.implementation
                     if way == "ours":
@@ -293,7 +354,9 @@ def data_of(name: str, model: Model, folder: Path) -> tuple[str, Prepared, Split
     """Return data of the model's shape and its source's name; the content does not change the speed."""
     if name == "unet":
         source = f"indents:{model.images}"
-        prepared = prepare(DataSettings(source=source, image_size=model.size, cache=str(folder)))
+        prepared = prepare(
+            DataSettings(source=source, image_size=model.size, cache=str(folder))
+        )
     else:
         source = str(folder / f"{name}-images.npz")
         rng = np.random.default_rng(0)
@@ -304,9 +367,13 @@ def data_of(name: str, model: Model, folder: Path) -> tuple[str, Prepared, Split
     return source, prepared, ensure_split(prepared, None, 0)
 
 
-def errand_of(way: str, point: Point, model: Model, prepared: Prepared, arrays: Path) -> dict[str, Any]:
+def errand_of(
+    way: str, point: Point, model: Model, prepared: Prepared, arrays: Path
+) -> dict[str, Any]:
     """Arguments of `bare.py` or `bare_torch.py`: as many steps as our run takes."""
-    steps = max(5, model.epochs * int(np.load(arrays)["inputs"].shape[0]) // point.global_batch)
+    steps = max(
+        5, model.epochs * int(np.load(arrays)["inputs"].shape[0]) // point.global_batch
+    )
     return {
         "way": way,
         "engine": point.engine,

@@ -22,7 +22,9 @@ def other(what: str, errand: dict[str, Any], point: Point) -> float:
     size, each = point.processes, point.launch.cpus_per_worker
     share = each * point.traits.workers_at_once(point.workers)
     granted, secret = cores.granted(), new_secret()
-    inherited = library_path(os.environ).applied(os.environ)  # the CUDA that our workers load, too
+    inherited = library_path(os.environ).applied(
+        os.environ
+    )  # the CUDA that our workers load, too
     with reserve.ports(size + 1) as port, tempfile.TemporaryDirectory() as logs:
         processes = []
         for rank in range(size):
@@ -36,13 +38,22 @@ def other(what: str, errand: dict[str, Any], point: Point) -> float:
                 SECRET: secret,
             }
             variables = inherited | {key: str(value) for key, value in place.items()}
-            program = HERE / ("bare_torch.py" if errand["engine"] == "torch" else "bare.py")
+            program = HERE / (
+                "bare_torch.py" if errand["engine"] == "torch" else "bare.py"
+            )
             command = [sys.executable, str(program), json.dumps(errand)]
             log = Path(logs, f"{rank}.log")
-            with open(log, "w") as file, cores.only_on(granted[rank * share : (rank + 1) * share]):
+            with (
+                open(log, "w") as file,
+                cores.only_on(granted[rank * share : (rank + 1) * share]),
+            ):
                 processes.append(
                     subprocess.Popen(
-                        command, env=variables, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT
+                        command,
+                        env=variables,
+                        stdin=subprocess.PIPE,
+                        stdout=file,
+                        stderr=subprocess.STDOUT,
                     )
                 )
         return awaited(processes, Path(logs), what)
@@ -67,5 +78,8 @@ def awaited(processes: list[subprocess.Popen[bytes]], logs: Path, what: str) -> 
             process.kill()
     text = (logs / "0.log").read_text()
     if "THROUGHPUT" not in text:
-        sys.exit(f"{what} failed:\n" + "\n".join(log.read_text()[-1500:] for log in sorted(logs.iterdir())))
+        sys.exit(
+            f"{what} failed:\n"
+            + "\n".join(log.read_text()[-1500:] for log in sorted(logs.iterdir()))
+        )
     return float(text.rsplit("THROUGHPUT", 1)[1].split()[0])

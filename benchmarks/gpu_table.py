@@ -15,11 +15,15 @@ Row = dict[str, Any]
 def machine(device: str) -> list[str]:
     """Describe GPUs, CPU and software."""
     found = devices.read_gpus()
-    names = [f"{gpu.name} ({'.'.join(map(str, gpu.capability or ('?',)))})" for gpu in found]
+    names = [
+        f"{gpu.name} ({'.'.join(map(str, gpu.capability or ('?',)))})" for gpu in found
+    ]
     counts = [f"{names.count(name)} x {name}" for name in dict.fromkeys(names)]
     versions = packages()
     wanted = ("scalestudy", "tensorflow", "tensorflow-cpu", "torch", "keras", "horovod")
-    software = ", ".join(f"{name} {versions[name]}" for name in wanted if name in versions)
+    software = ", ".join(
+        f"{name} {versions[name]}" for name in wanted if name in versions
+    )
     return [
         f"GPUs: {', '.join(counts) or 'none'}; driver {driver_version() or 'none'}; computed on: {device}",
         f"CPU: {cores.cpu_model()}, {len(cores.granted())} cores",
@@ -29,11 +33,21 @@ def machine(device: str) -> list[str]:
 
 def table(rows: Iterable[Row], device: str, heading: str) -> list[str]:
     """Markdown rows: median [smallest, largest] of the rounds, ours over the others, and our phases."""
-    rates = {(row["model"], row["way"], row["strategy"], row["workers"]): row["rates"] for row in rows}
+    rates = {
+        (row["model"], row["way"], row["strategy"], row["workers"]): row["rates"]
+        for row in rows
+    }
 
     def over(row: Row, way: str) -> str:
         keras = way == "Keras fit" and row["workers"] > 1
-        those = rates.get((row["model"], way, "mirrored" if keras else row["strategy"], row["workers"]))
+        those = rates.get(
+            (
+                row["model"],
+                way,
+                "mirrored" if keras else row["strategy"],
+                row["workers"],
+            )
+        )
         if not row["way"].startswith("ours") or those is None:
             return ""
         return f"{statistics.median(ratio(row['rates'], those)):.2f}"
@@ -48,7 +62,11 @@ def table(rows: Iterable[Row], device: str, heading: str) -> list[str]:
         "|---|--:|---|---|--:|--:|--:|--:|---|",
     ]
     for row in rows:
-        middle, least, most = statistics.median(row["rates"]), min(row["rates"]), max(row["rates"])
+        middle, least, most = (
+            statistics.median(row["rates"]),
+            min(row["rates"]),
+            max(row["rates"]),
+        )
         wall = sum(row["phases"].values())
         spent = [
             f"{phase} {100 * seconds / wall:.0f}"
@@ -69,8 +87,14 @@ WAYS = ("ours", "ours, compiled", "ours, Keras model", "plain", "plain, compiled
 
 def ways_table(found: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Markdown: samples/s of each way, and times plain, for each network and precision."""
-    lines = [f"| network, precision | {' | '.join(WAYS)} | MFU of ours |", "|---" * (len(WAYS) + 2) + "|"]
+    lines = [
+        f"| network, precision | {' | '.join(WAYS)} | MFU of ours |",
+        "|---" * (len(WAYS) + 2) + "|",
+    ]
     for what, rows in found.items():
-        cells = [rows.get(way, "").replace(" samples/s, ", " (").replace(" x plain", " x)") for way in WAYS]
+        cells = [
+            rows.get(way, "").replace(" samples/s, ", " (").replace(" x plain", " x)")
+            for way in WAYS
+        ]
         lines.append(f"| {' | '.join([what, *cells, rows.get('MFU of ours', '')])} |")
     return lines

@@ -21,7 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-os.environ["KERAS_BACKEND"] = "torch"  # before anything imports Keras, which would take TensorFlow
+os.environ["KERAS_BACKEND"] = (
+    "torch"  # before anything imports Keras, which would take TensorFlow
+)
 
 import numpy as np
 
@@ -53,7 +55,13 @@ class Network(NamedTuple):
 
 NETWORKS = {
     "unet": Network("torch_unet", "unet", (768, 1024), 8, (32, 32)),
-    "resnet50": Network(str(HERE / "torch_resnet50.py"), str(HERE / "resnet50.py"), (224, 224), 64, (32, 32)),
+    "resnet50": Network(
+        str(HERE / "torch_resnet50.py"),
+        str(HERE / "resnet50.py"),
+        (224, 224),
+        64,
+        (32, 32),
+    ),
     "cnn": Network("torch_cnn", "cnn", (28, 28), 128, (28, 28)),
 }
 PRECISIONS = {
@@ -95,7 +103,10 @@ def run(
         for name in networks or NETWORKS:
             left = end - time.monotonic()
             if left < LEAST:
-                print(f"{name}, {precision}: left out, since {minutes:g} minutes are over", flush=True)
+                print(
+                    f"{name}, {precision}: left out, since {minutes:g} minutes are over",
+                    flush=True,
+                )
                 continue
             errand = {
                 "name": name,
@@ -111,11 +122,16 @@ def run(
                 print(f"{what}: failed ({code})", flush=True)
                 good = False
         bare = rate_of(found.get(f"unet, {precision}", {}).get("ours", ""))
-        if bare is not None and precision == next(iter(precisions or PRECISIONS[device])):
+        if bare is not None and precision == next(
+            iter(precisions or PRECISIONS[device])
+        ):
             if end - time.monotonic() < STUDY_TAKES:
                 print("a whole study: left out, for lack of time", flush=True)
             else:
-                print(f"unet, {precision}, a whole study: {whole_study(precision, bare)}", flush=True)
+                print(
+                    f"unet, {precision}, a whole study: {whole_study(precision, bare)}",
+                    flush=True,
+                )
     print("\n".join(["", *ways_table(found)]), flush=True)
     return good
 
@@ -170,7 +186,9 @@ def rate_of(text: str) -> float | None:
     return float(match[1]) if match else None
 
 
-def two_ranks(device: str, *, small: bool, networks: Sequence[str], precisions: Sequence[str]) -> bool:
+def two_ranks(
+    device: str, *, small: bool, networks: Sequence[str], precisions: Sequence[str]
+) -> bool:
     """Print the rows of two ranks that share one device, each with a batch of its own.
 
     NCCL refuses two ranks on a GPU unless the variable says otherwise, which only some versions know.
@@ -187,19 +205,30 @@ def two_ranks(device: str, *, small: bool, networks: Sequence[str], precisions: 
                     "port": port,
                 }
                 errands = [errand | {"rank": rank} for rank in range(2)]
-                code = shown(errands, WITHIN, "", {}, {"NCCL_MULTI_RANK_GPU_ENABLE": "1"})
+                code = shown(
+                    errands, WITHIN, "", {}, {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
+                )
             if code:
-                print(f"{name}, {precision}, two ranks on one device: failed ({code})", flush=True)
+                print(
+                    f"{name}, {precision}, two ranks on one device: failed ({code})",
+                    flush=True,
+                )
                 good = False
     return good
 
 
 def shared(errand: dict[str, Any]) -> None:
     """Measure a rank of `two_ranks`; rank 0 prints."""
-    network, small, first = NETWORKS[errand["name"]], errand["small"], errand["rank"] == 0
+    network, small, first = (
+        NETWORKS[errand["name"]],
+        errand["small"],
+        errand["rank"] == 0,
+    )
     batch = SMALL_BATCH if small else network.batch
     with tempfile.TemporaryDirectory() as folder:
-        prepared = data_of(errand["name"], network.small if small else network.size, batch, folder)
+        prepared = data_of(
+            errand["name"], network.small if small else network.size, batch, folder
+        )
         ours = OurSteps(
             network.task,
             errand,
@@ -213,9 +242,14 @@ def shared(errand: dict[str, Any]) -> None:
         rate = 2 * batch / seconds_of(ours, STEPS[small])
         digests = ours.digests()
     if first:
-        same = "equal weights" if len(set(digests)) == 1 else "OTHER WEIGHTS on each rank"
+        same = (
+            "equal weights" if len(set(digests)) == 1 else "OTHER WEIGHTS on each rank"
+        )
         what = f"{errand['name']}, {errand['precision']}"
-        print(f"{what}, two ranks on one device: {rate:.1f} samples/s of both, {same}", flush=True)
+        print(
+            f"{what}, two ranks on one device: {rate:.1f} samples/s of both, {same}",
+            flush=True,
+        )
     ours.close()
 
 
@@ -232,8 +266,13 @@ def main(errand: dict[str, Any]) -> None:
 
     row("device", device_check(gpu))
     with tempfile.TemporaryDirectory() as folder:
-        prepared = data_of(errand["name"], network.small if small else network.size, batch, folder)
-        inputs, targets = np.array(prepared.inputs[:batch]), np.array(prepared.targets[:batch])
+        prepared = data_of(
+            errand["name"], network.small if small else network.size, batch, folder
+        )
+        inputs, targets = (
+            np.array(prepared.inputs[:batch]),
+            np.array(prepared.targets[:batch]),
+        )
         ours = OurSteps(network.task, errand, prepared, inputs, targets)
         finish(ours())
         row("memory of ours alone", memory(gpu))
@@ -244,7 +283,9 @@ def main(errand: dict[str, Any]) -> None:
             "ours, compiled": OurSteps(network.task, errand, *arrays, compiled=True),
             "plain, compiled": plain_step(network.task, errand, *arrays, compiled=True),
             "ours, Keras model": OurSteps(network.keras, errand, *arrays),
-            "ours, DistributedDataParallel of one": OurSteps(network.task, errand, *arrays, exchanged=True),
+            "ours, DistributedDataParallel of one": OurSteps(
+                network.task, errand, *arrays, exchanged=True
+            ),
         }
         if errand["precision"] in ("float32", "tf32"):
             ways["plain, PyTorch's own TF32"] = as_by_default(ways["plain"])
@@ -253,36 +294,62 @@ def main(errand: dict[str, Any]) -> None:
             try:
                 for _ in range(3):
                     finish(step())
-            except Exception as error:  # torch.compile needs a compiler, and supports not every GPU
-                row(label, f"failed: {type(error).__name__}: {str(error).strip().splitlines()[0]}")
+            except (
+                Exception
+            ) as error:  # torch.compile needs a compiler, and supports not every GPU
+                row(
+                    label,
+                    f"failed: {type(error).__name__}: {str(error).strip().splitlines()[0]}",
+                )
                 del ways[label]
             else:
-                row(f"{label}, first three steps", f"{time.perf_counter() - began:.1f} s")
+                row(
+                    f"{label}, first three steps",
+                    f"{time.perf_counter() - began:.1f} s",
+                )
         rates: dict[str, list[float]] = {label: [] for label in ways}
         for _ in range(errand["rounds"]):
             for label, step in ways.items():
                 rates[label].append(batch / seconds_of(step, steps))
         for label, found in rates.items():
-            ratio = statistics.median(one / base for one, base in zip(found, rates["plain"], strict=True))
+            ratio = statistics.median(
+                one / base for one, base in zip(found, rates["plain"], strict=True)
+            )
             row(label, f"{statistics.median(found):.1f} samples/s, {ratio:.2f} x plain")
         row("loader", ours.feed(statistics.median(rates["ours"])))
         if gpu:
             row("copy of a batch to the GPU", copies(inputs))
-        row("MFU of ours", model_utilisation(ours, statistics.median(rates["ours"]), errand["precision"]))
+        row(
+            "MFU of ours",
+            model_utilisation(
+                ours, statistics.median(rates["ours"]), errand["precision"]
+            ),
+        )
         details(ours, row, gpu=gpu, steps=steps)
     torch.distributed.destroy_process_group()
     torch.cuda.empty_cache()
 
 
-def details(ours: "OurSteps", row: Callable[[str, str], None], *, gpu: bool, steps: int) -> None:
+def details(
+    ours: "OurSteps", row: Callable[[str, str], None], *, gpu: bool, steps: int
+) -> None:
     """Print waits of ours, what its time goes into, and whether it repeats bit for bit."""
-    calls: dict[str, Callable[[], Any]] = {"a step": ours, "an evaluation of 4 batches": ours.evaluate}
+    calls: dict[str, Callable[[], Any]] = {
+        "a step": ours,
+        "an evaluation of 4 batches": ours.evaluate,
+    }
     if ours.trainer.momentum is not None:
         calls["batch-norm statistics of 4 batches"] = ours.statistics
     for what_waits, call in calls.items():
         call()
-        row(f"waits for the device in {what_waits} of ours", waits(call) if gpu else "only on GPUs")
-    row("time of ours by kernel" if gpu else "time of ours by operator", "; ".join(shares(ours, gpu)))
+        row(
+            f"waits for the device in {what_waits} of ours",
+            waits(call) if gpu else "only on GPUs",
+        )
+    row(
+        "time of ours by kernel" if gpu else "time of ours by operator",
+        "; ".join(shares(ours, gpu)),
+    )
     for label, text in determinism(ours, steps):
         row(label, text)
 
@@ -296,7 +363,11 @@ def device_check(gpu: bool) -> str:
         return f"{cores.cpu_model()}; {threads}"
     major, minor = torch.cuda.get_device_capability()
     built = f"sm_{major}{minor}" in torch.cuda.get_arch_list()
-    fits = "has its kernels" if built else f"has kernels of {', '.join(torch.cuda.get_arch_list())} only"
+    fits = (
+        "has its kernels"
+        if built
+        else f"has kernels of {', '.join(torch.cuda.get_arch_list())} only"
+    )
     name = torch.cuda.get_device_name()
     return f"{name} ({major}.{minor}); CUDA {torch.version.cuda}; {threads}; the wheel {fits}"
 
@@ -304,7 +375,9 @@ def device_check(gpu: bool) -> str:
 def data_of(name: str, size: tuple[int, int], batch: int, folder: str) -> Prepared:
     """Return a batch of images of this size; their content does not change the speed."""
     if name == "unet":
-        return prepare(DataSettings(source=f"indents:{2 * batch}", image_size=size, cache=folder))
+        return prepare(
+            DataSettings(source=f"indents:{2 * batch}", image_size=size, cache=folder)
+        )
     rng, depth = np.random.default_rng(0), (3,) if name == "resnet50" else ()
     file = Path(folder, "images.npz")
     x = rng.integers(0, 256, (max(2 * batch, 20), *size, *depth), np.uint8)
@@ -338,7 +411,11 @@ class OurSteps:
         from scalestudy.engines.group import join
         from scalestudy.engines.interface import engine_of
 
-        batch, device, ranks = len(inputs), errand["device"], 2 if "rank" in errand else 1
+        batch, device, ranks = (
+            len(inputs),
+            errand["device"],
+            2 if "rank" in errand else 1,
+        )
         point = Point.model_validate(
             {
                 "name": "gpu",
@@ -346,7 +423,10 @@ class OurSteps:
                 "task": task,
                 "engine": "torch",
                 "strategy": "torch-single",
-                "terms": {"implementation": "torch-single", "launch": {"device": device}},
+                "terms": {
+                    "implementation": "torch-single",
+                    "launch": {"device": device},
+                },
                 "workers": 1,
                 "seed": 0,
                 "data": {"source": "digits"},
@@ -364,19 +444,45 @@ class OurSteps:
         )
         engine, rank = engine_of("torch"), errand.get("rank", 0)
         place = Placement(
-            rank, ranks, rank, ranks, 0, ("localhost",) * ranks, "benchmark", errand.get("port")
+            rank,
+            ranks,
+            rank,
+            ranks,
+            0,
+            ("localhost",) * ranks,
+            "benchmark",
+            errand.get("port"),
         )
-        engine.set_up(point, threads=max(1, len(cores.granted()) // ranks), device=device)
-        joined = join("ddp" if ranks > 1 else "torch-single", place, workers=ranks, device=device)
+        engine.set_up(
+            point, threads=max(1, len(cores.granted()) // ranks), device=device
+        )
+        joined = join(
+            "ddp" if ranks > 1 else "torch-single", place, workers=ranks, device=device
+        )
         if (
             exchanged and ranks == 1
         ):  # as in a run of several workers, whose sums then cost nothing but their calls
             backend = "nccl" if device == "gpu" else "gloo"
-            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+            dist.init_process_group(
+                backend, store=dist.HashStore(), rank=0, world_size=1
+            )
             joined.replicas.exchanges = True
-        self.trainer, self.taken = engine.trainer(point, prepared, np.full(10_000, 1e-3), joined), 0
-        part = Slice(inputs[None], targets[None], start=rank * batch, count=batch, total=ranks * batch)
-        self._part, self._prepared, self._group = self.trainer.stage(part, 0), prepared, joined.group
+        self.trainer, self.taken = (
+            engine.trainer(point, prepared, np.full(10_000, 1e-3), joined),
+            0,
+        )
+        part = Slice(
+            inputs[None],
+            targets[None],
+            start=rank * batch,
+            count=batch,
+            total=ranks * batch,
+        )
+        self._part, self._prepared, self._group = (
+            self.trainer.stage(part, 0),
+            prepared,
+            joined.group,
+        )
 
     def __call__(self) -> Any:
         self.taken += 1
@@ -510,7 +616,11 @@ def model_utilisation(ours: OurSteps, rate: float, precision: str) -> str:
     if not torch.cuda.is_available():
         return f"{reached}; the peak of CPUs is unknown"
     peak = device_peak(torch.cuda.get_device_name(), KINDS[precision])
-    return f"{reached}, {100 * flops * rate / peak:.1f} %" if peak else f"{reached}; its peak is unknown"
+    return (
+        f"{reached}, {100 * flops * rate / peak:.1f} %"
+        if peak
+        else f"{reached}; its peak is unknown"
+    )
 
 
 def waits(step: Callable[[], Any], steps: int = 5) -> str:
@@ -532,10 +642,15 @@ def shares(step: Callable[[], Any], gpu: bool, most: int = 5) -> Iterator[str]:
     """Yield the kernels (on CPUs the operators) that take most of a step, with their share."""
     from torch.profiler import ProfilerActivity, profile
 
-    with profile(activities=[ProfilerActivity.CUDA if gpu else ProfilerActivity.CPU]) as profiled:
+    with profile(
+        activities=[ProfilerActivity.CUDA if gpu else ProfilerActivity.CPU]
+    ) as profiled:
         finish(step())
     spent = "self_device_time_total" if gpu else "self_cpu_time_total"
-    rows = sorted(((getattr(one, spent), one.key) for one in profiled.key_averages()), reverse=True)
+    rows = sorted(
+        ((getattr(one, spent), one.key) for one in profiled.key_averages()),
+        reverse=True,
+    )
     total = sum(time for time, _ in rows) or 1
     yield from (f"{name[:60]} {100 * time / total:.0f} %" for time, name in rows[:most])
 
@@ -563,7 +678,9 @@ def memory(gpu: bool) -> str:
     import torch
 
     if not gpu:
-        return f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB"
+        return (
+            f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB"
+        )
     used, reserved = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
     return f"peak {used / 2**30:.2f} GiB allocated, {reserved / 2**30:.2f} GiB reserved"
 
@@ -586,7 +703,11 @@ def determinism(ours: OurSteps, steps: int) -> Iterator[tuple[str, str]]:
             times[label] = seconds_of(ours, steps)
             ends.append([np.array(weight) for weight in ours.trainer.weights()[0]])
         same = all(np.array_equal(one, other) for one, other in zip(*ends, strict=True))
-        cost = f", {times[label] / times['any algorithms']:.2f} x the time" if exact else ""
+        cost = (
+            f", {times[label] / times['any algorithms']:.2f} x the time"
+            if exact
+            else ""
+        )
         yield label, f"{'the same bits' if same else 'other bits'} when repeated{cost}"
 
 

@@ -71,14 +71,19 @@ def run_all(cases: Sequence[Case], base: Path, limit: float) -> Iterator[Outcome
 
 def print_fault(outcome: Outcome) -> None:
     words = " | ".join(outcome.told.strip().splitlines()[-4:])[-400:]
-    print(f"{outcome.verdict}: {outcome.case.family}: {outcome.case.name}: {words}", flush=True)
+    print(
+        f"{outcome.verdict}: {outcome.case.family}: {outcome.case.name}: {words}",
+        flush=True,
+    )
 
 
 def print_counts(outcomes: Sequence[Outcome]) -> None:
     print(f"{'family':<24}" + "".join(f"{name:>12}" for name in ("inputs", *VERDICTS)))
     families = list(dict.fromkeys(each.case.family for each in outcomes))
     for family in (*families, "all"):
-        count = Counter(each.verdict for each in outcomes if family in (each.case.family, "all"))
+        count = Counter(
+            each.verdict for each in outcomes if family in (each.case.family, "all")
+        )
         figures = (count.total(), *(count[verdict] for verdict in VERDICTS))
         print(f"{family:<24}" + "".join(f"{figure or '':>12}" for figure in figures))
 
@@ -86,10 +91,18 @@ def print_counts(outcomes: Sequence[Outcome]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--every", type=int, default=1, help="run each K-th input of each family")
-    parser.add_argument("--family", default="", help="only families whose names begin so")
-    parser.add_argument("--slow", action="store_true", help="also those that start a framework")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds of one input")
+    parser.add_argument(
+        "--every", type=int, default=1, help="run each K-th input of each family"
+    )
+    parser.add_argument(
+        "--family", default="", help="only families whose names begin so"
+    )
+    parser.add_argument(
+        "--slow", action="store_true", help="also those that start a framework"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=60.0, help="seconds of one input"
+    )
     options = parser.parse_args()
     os.environ |= {"CUDA_VISIBLE_DEVICES": "", "NO_COLOR": "1"}
     warm()
@@ -98,13 +111,16 @@ def main() -> int:
         cases = [
             case
             for case in made(options.seed, base)
-            if case.family.startswith(options.family) and (options.slow or not case.slow)
+            if case.family.startswith(options.family)
+            and (options.slow or not case.slow)
         ]
         families = {case.family for case in cases}
         cases = [
             case
             for family in sorted(families)
-            for case in [each for each in cases if each.family == family][:: options.every]
+            for case in [each for each in cases if each.family == family][
+                :: options.every
+            ]
         ]
         outcomes = []
         for outcome in run_all(cases, base, options.limit):
@@ -113,7 +129,9 @@ def main() -> int:
                 print_fault(outcome)
         print_counts(outcomes)
         slowest = max(outcomes, key=lambda each: each.seconds)
-        print(f"slowest: {slowest.case.family}: {slowest.case.name}, {slowest.seconds:.1f} s")
+        print(
+            f"slowest: {slowest.case.family}: {slowest.case.name}, {slowest.seconds:.1f} s"
+        )
     return 1 if any(each.verdict in FAULTS for each in outcomes) else 0
 
 

@@ -20,7 +20,9 @@ def main(task: str, arrays: str, batch: int, epochs: int, compiled: str) -> None
     inputs, targets = stored["inputs"], stored["targets"]
 
     def decode(x: Any, y: Any) -> Any:
-        return tf.cast(x, tf.float32) / 255, (tf.cast(y, tf.float32)[..., None] if task == "unet" else y)
+        return tf.cast(x, tf.float32) / 255, (
+            tf.cast(y, tf.float32)[..., None] if task == "unet" else y
+        )
 
     data = tf.data.Dataset.from_tensor_slices((inputs, targets)).map(
         decode, num_parallel_calls=tf.data.AUTOTUNE
@@ -35,7 +37,12 @@ def main(task: str, arrays: str, batch: int, epochs: int, compiled: str) -> None
         from scalestudy.tasks.cnn import cnn
 
         model = cnn(inputs.shape[1:], 10)
-        model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"], jit_compile=jit)
+        model.compile(
+            "adam",
+            "sparse_categorical_crossentropy",
+            metrics=["accuracy"],
+            jit_compile=jit,
+        )
 
     class Clock(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:

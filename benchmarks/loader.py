@@ -70,10 +70,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of a way in a round")
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="of a way in a round"
+    )
     parser.add_argument("--case", choices=CASES, action="append")
     options = parser.parse_args()
-    os.environ.update(devices.showing(()))  # keep batches in host memory, even with GPUs
+    os.environ.update(
+        devices.showing(())
+    )  # keep batches in host memory, even with GPUs
     print(f"{len(cores.granted())} cores of {cores.cpu_model()}")
     for name in options.case or CASES:
         with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +87,9 @@ def main() -> None:
 def measure(name: str, case: Case, folder: Path, rounds: int, seconds: float) -> None:
     inputs = mapped(folder / "inputs.npy", (case.samples, *case.inputs), np.uint8)
     targets = mapped(
-        folder / "targets.npy", (case.samples, *case.targets), np.uint8 if case.targets else np.int32
+        folder / "targets.npy",
+        (case.samples, *case.targets),
+        np.uint8 if case.targets else np.int32,
     )
     ways: dict[str, Way] = {
         "ours": Ours(inputs, targets, case),
@@ -96,18 +102,26 @@ def measure(name: str, case: Case, folder: Path, rounds: int, seconds: float) ->
         for way, calls in ways.items():
             found[way].append(passed(calls, case, seconds))
     size = "x".join(map(str, case.inputs))
-    print(f"\n{name}: {size}, {DEVICES} x {case.batch}; medians [smallest, largest] of {rounds} rounds")
+    print(
+        f"\n{name}: {size}, {DEVICES} x {case.batch}; medians [smallest, largest] of {rounds} rounds"
+    )
     for way, each in found.items():
-        rates, cpu = [one.rate for one in each], statistics.median(one.cpu for one in each)
+        rates, cpu = (
+            [one.rate for one in each],
+            statistics.median(one.cpu for one in each),
+        )
         rate = statistics.median(rates)
         print(
             f"  {way:6} {rate:10,.0f} [{min(rates):,.0f}, {max(rates):,.0f}] images/s, "
             f"{rate / case.needed:5.2f} x 8 A100's; {cpu:.4f} CPU s per 1,000, so "
             f"{case.needed / 1000 * cpu:.1f} cores for 8 A100; {each[-1].copies} copies"
         )
-    ratios = [a.rate / b.rate for a, b in zip(found["ours"], found["fresh"], strict=True)]
+    ratios = [
+        a.rate / b.rate for a, b in zip(found["ours"], found["fresh"], strict=True)
+    ]
     print(
-        f"  ours / fresh {statistics.median(ratios):.2f} [{min(ratios):.2f}, {max(ratios):.2f}]", flush=True
+        f"  ours / fresh {statistics.median(ratios):.2f} [{min(ratios):.2f}, {max(ratios):.2f}]",
+        flush=True,
     )
 
 
@@ -152,12 +166,19 @@ class Ours:
     def __call__(self, order: Indices) -> Iterator[tuple[int, int]]:
         """Yield images and copies of each call."""
         for call in self._loader.epoch(order):
-            places = [self._read.pop((part.step, device)) for device, part in enumerate(call)]
-            copied = any(address(part.inputs) != place for part, place in zip(call, places, strict=True))
+            places = [
+                self._read.pop((part.step, device)) for device, part in enumerate(call)
+            ]
+            copied = any(
+                address(part.inputs) != place
+                for part, place in zip(call, places, strict=True)
+            )
             yield call[0].total, 1 + copied
 
 
-def fresh(inputs: Any, targets: Any, case: Case, order: Indices) -> Iterator[tuple[int, int]]:
+def fresh(
+    inputs: Any, targets: Any, case: Case, order: Indices
+) -> Iterator[tuple[int, int]]:
     """Read the same batches in one thread into new arrays, converted to tensors where they are used."""
     import tensorflow as tf
 
@@ -167,14 +188,19 @@ def fresh(inputs: Any, targets: Any, case: Case, order: Indices) -> Iterator[tup
     def read() -> None:
         for start in range(0, len(order), whole):
             slices = np.array_split(order[start : start + whole], DEVICES)
-            ready.put([(indexed(inputs, rows), indexed(targets, rows)) for rows in slices])
+            ready.put(
+                [(indexed(inputs, rows), indexed(targets, rows)) for rows in slices]
+            )
         ready.put(None)
 
     thread = threading.Thread(target=read)
     thread.start()
     while (call := ready.get()) is not None:
         with tf.device("CPU:0"):
-            tensors = [(tf.convert_to_tensor(one), tf.convert_to_tensor(other)) for one, other in call]
+            tensors = [
+                (tf.convert_to_tensor(one), tf.convert_to_tensor(other))
+                for one, other in call
+            ]
         copied = any(
             address(tensor) != array.ctypes.data
             for (tensor, _), (array, _) in zip(tensors, call, strict=True)

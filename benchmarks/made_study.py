@@ -54,7 +54,9 @@ def write_run(run: Path, point: Point, epochs: int, noise: random.Random) -> Non
     (run / "logs").mkdir()
     lines = [*_epochs(point, epochs, noise)]
     _write(run / "point.json", point)
-    (run / "epochs.jsonl").write_text("".join(line.model_dump_json() + "\n" for line in lines))
+    (run / "epochs.jsonl").write_text(
+        "".join(line.model_dump_json() + "\n" for line in lines)
+    )
     for rank in range(point.processes):
         _write(run / "ranks" / f"{rank}.json", _rank(rank, point))
         (run / "logs" / f"rank-{rank}.log").touch()
@@ -85,7 +87,10 @@ def _epochs(point: Point, epochs: int, noise: random.Random) -> list[EpochRecord
                 input_seconds=0.03 * spent,
                 evaluation_seconds=0.05 * spent,
                 elapsed_training_seconds=elapsed,
-                validation={"loss": loss * 1.1, "accuracy": min(1.0, 0.97 - 0.3 * 0.97**epoch)},
+                validation={
+                    "loss": loss * 1.1,
+                    "accuracy": min(1.0, 0.97 - 0.3 * 0.97**epoch),
+                },
             )
         )
     return found
@@ -137,7 +142,9 @@ def _result(point: Point, lines: list[EpochRecord], noise: random.Random) -> Res
         precision="float32",
         deterministic=True,
         model_missing="it was never trained",
-        peak_memory_bytes=[900_000_000 + noise.randrange(10**7) for _ in range(point.processes)],
+        peak_memory_bytes=[
+            900_000_000 + noise.randrange(10**7) for _ in range(point.processes)
+        ],
         cpu_percent=[noise.uniform(90, 100) for _ in range(point.processes)],
         finished="2026-01-02T03:04:05+00:00",
     )

@@ -66,19 +66,29 @@ def main() -> None:
         rng = np.random.default_rng(0)
         x = rng.integers(0, 256, (100_000, 28, 28)).astype("uint8")
         np.savez(folder / "images.npz", x_train=x, y_train=rng.integers(0, 10, len(x)))
-        prepared = prepare(DataSettings(source=str(folder / "images.npz"), cache=str(folder)))
+        prepared = prepare(
+            DataSettings(source=str(folder / "images.npz"), cache=str(folder))
+        )
         split = ensure_split(prepared, None, 0)
         file = folder / "study.toml"
-        file.write_text(STUDY.format(strategy="horovod" if horovod_built() else "multiworker"))
+        file.write_text(
+            STUDY.format(strategy="horovod" if horovod_built() else "multiworker")
+        )
         study = load_study(file)
         points = expand(study, gpus=0, cores=2)
-        store = StudyFolder.create_or_open(folder / "study", study, points, file.read_text())
+        store = StudyFolder.create_or_open(
+            folder / "study", study, points, file.read_text()
+        )
         array = (prepared.path / "inputs.npy").resolve()
         size = array.stat().st_size
-        print(f"prepared inputs: {size / 2**20:.1f} MiB (as float32: {size * 4 / 2**20:.1f} MiB a worker)")
+        print(
+            f"prepared inputs: {size / 2**20:.1f} MiB (as float32: {size * 4 / 2**20:.1f} MiB a worker)"
+        )
         for point in points:
             seen = (0, 0)
-            for _ in run_steps(store, point.with_files(str(prepared.path), str(split.path))):
+            for _ in run_steps(
+                store, point.with_files(str(prepared.path), str(split.path))
+            ):
                 run = store.runs(point.name)[-1]
                 if (progress := run.progress()) is not None and progress.epoch >= 2:
                     seen = max(seen, pages(array), key=lambda pair: pair[1])

@@ -47,14 +47,18 @@ class Counted(TorchDispatchMode):
         super().__init__()
         self.operators: Counter[str] = Counter()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         self.operators[func.name().split("::")[1].split(".")[0]] += 1
         return func(*args, **(kwargs or {}))
 
     @property
     def kernels(self) -> Counter[str]:
         """The operators that are no views."""
-        return Counter({name: count for name, count in self.operators.items() if name not in VIEWS})
+        return Counter(
+            {name: count for name, count in self.operators.items() if name not in VIEWS}
+        )
 
     @property
     def waits(self) -> int:
@@ -77,7 +81,10 @@ def counts(name: str, precision: str) -> dict[str, Counted]:
     errand = {"device": "cpu", "precision": precision}
     with tempfile.TemporaryDirectory() as folder:
         prepared = data_of(name, network.small, SMALL_BATCH, folder)
-        batch = np.array(prepared.inputs[:SMALL_BATCH]), np.array(prepared.targets[:SMALL_BATCH])
+        batch = (
+            np.array(prepared.inputs[:SMALL_BATCH]),
+            np.array(prepared.targets[:SMALL_BATCH]),
+        )
         return {
             "plain": counted(plain_step(network.task, errand, prepared, *batch)),
             "module": counted(OurSteps(network.task, errand, prepared, *batch)),
@@ -91,16 +98,26 @@ def main() -> None:
     )
     parser.add_argument("--model", choices=list(NETWORKS), action="append")
     parser.add_argument("--precision", default="float32")
-    parser.add_argument("--most", type=int, default=8, help="operators that are named for each way")
+    parser.add_argument(
+        "--most", type=int, default=8, help="operators that are named for each way"
+    )
     options = parser.parse_args()
-    print("| model | way | operators | x plain | reads | most |\n|---|---|---|---|---|---|")
+    print(
+        "| model | way | operators | x plain | reads | most |\n|---|---|---|---|---|---|"
+    )
     for name in options.model or NETWORKS:
         found = counts(name, options.precision)
         plain = found["plain"].kernels.total()
         for way, seen in found.items():
             total = seen.kernels.total()
-            most = ", ".join(f"{count} {kind}" for kind, count in seen.kernels.most_common(options.most))
-            print(f"| {name} | {way} | {total} | {total / plain:.2f} | {seen.waits} | {most} |", flush=True)
+            most = ", ".join(
+                f"{count} {kind}"
+                for kind, count in seen.kernels.most_common(options.most)
+            )
+            print(
+                f"| {name} | {way} | {total} | {total / plain:.2f} | {seen.waits} | {most} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

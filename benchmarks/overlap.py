@@ -54,22 +54,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rate", type=int, default=500, help="of each worker's link, in Mbit/s")
+    parser.add_argument(
+        "--rate", type=int, default=500, help="of each worker's link, in Mbit/s"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=128, help="of each worker")
     parser.add_argument("--steps", type=int, default=4, help="of an epoch")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--size", action="append", help='a size of buckets; "4 MiB" and "16 MiB" if none')
-    parser.add_argument("--strategy", choices=["multiworker", "horovod"], action="append")
+    parser.add_argument(
+        "--size",
+        action="append",
+        help='a size of buckets; "4 MiB" and "16 MiB" if none',
+    )
+    parser.add_argument(
+        "--strategy", choices=["multiworker", "horovod"], action="append"
+    )
     options = parser.parse_args()
     if os.geteuid() != 0:
-        sys.exit("expected root, who may make network namespaces; received another user. Run it with sudo.")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the namespaces are removed then, too
+        sys.exit(
+            "expected root, who may make network namespaces; received another user. Run it with sudo."
+        )
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(143)
+    )  # so that the namespaces are removed then, too
     sizes = ["all", *(options.size or ["4 MiB", "16 MiB"])]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as network:
         point = point_of(Path(folder), options)
         names = network.enter_context(slow_network(options.workers, options.rate))
-        for strategy in options.strategy or ["multiworker", *(["horovod"] if horovod_built() else [])]:
+        for strategy in options.strategy or [
+            "multiworker",
+            *(["horovod"] if horovod_built() else []),
+        ]:
             report(strategy, sizes, measure(strategy, sizes, point, names), options)
 
 
@@ -83,7 +98,9 @@ def point_of(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         "y_train": rng.integers(0, 10, count),
     }
     np.savez(folder / "images.npz", **arrays)
-    prepared = prepare(DataSettings(source=str(folder / "images.npz"), cache=str(folder)))
+    prepared = prepare(
+        DataSettings(source=str(folder / "images.npz"), cache=str(folder))
+    )
     split = ensure_split(prepared, 8 / count, 0)
     epochs = options.rounds + 1
     train = {
@@ -118,9 +135,31 @@ def slow_network(workers: int, rate: int) -> Iterator[list[str]]:
         tool("ip", "-n", hub, "link", "add", "bridge", "type", "bridge")
         tool("ip", "-n", hub, "link", "set", "bridge", "up")
         for rank, name in enumerate(names):
-            tool("ip", "-n", hub, "link", "add", f"to{rank}", "type", "veth", "peer", "slow", "netns", name)
+            tool(
+                "ip",
+                "-n",
+                hub,
+                "link",
+                "add",
+                f"to{rank}",
+                "type",
+                "veth",
+                "peer",
+                "slow",
+                "netns",
+                name,
+            )
             tool("ip", "-n", hub, "link", "set", f"to{rank}", "master", "bridge", "up")
-            tool("ip", "-n", name, "address", "add", f"{NETWORK}.{rank + 1}/24", "dev", "slow")
+            tool(
+                "ip",
+                "-n",
+                name,
+                "address",
+                "add",
+                f"{NETWORK}.{rank + 1}/24",
+                "dev",
+                "slow",
+            )
             tool("ip", "-n", name, "link", "set", "lo", "up")
             tool("ip", "-n", name, "link", "set", "slow", "up")
             shape = ["rate", f"{rate}mbit", "burst", "256k", "latency", "50ms"]
@@ -158,12 +197,22 @@ def measure(
             "HOROVOD_GLOO_IFACE": "slow",
             "OMP_NUM_THREADS": "1",
         }
-        errand = {"placement": asdict(placement), "sizes": sizes, "point": point | {"strategy": strategy}}
+        errand = {
+            "placement": asdict(placement),
+            "sizes": sizes,
+            "point": point | {"strategy": strategy},
+        }
         core = str(granted[rank % len(granted)])
         inside = ["ip", "netns", "exec", name, "taskset", "--cpu-list", core]
         command = [*inside, sys.executable, __file__, json.dumps(errand)]
         processes.append(
-            subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                command,
+                env=variables,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
         )
     try:
         answers = [process.stdout.readline() for process in processes if process.stdout]
@@ -191,20 +240,33 @@ def rank_main(errand: dict[str, Any]) -> None:
     from scalestudy.training.session import Session
 
     set_up(threads=1, at_once=2)
-    placement = Placement(**errand["placement"] | {"hosts": tuple(errand["placement"]["hosts"])})
+    placement = Placement(
+        **errand["placement"] | {"hosts": tuple(errand["placement"]["hosts"])}
+    )
     sessions, joined = {}, None
     for size in errand["sizes"]:
-        terms = {"implementation": errand["point"]["strategy"], "launch": {"bucket_size": size}}
+        terms = {
+            "implementation": errand["point"]["strategy"],
+            "launch": {"bucket_size": size},
+        }
         point = Point.model_validate(errand["point"] | {"terms": terms})
-        joined = joined or join(point.implementation, placement, workers=placement.size, device="cpu")
+        joined = joined or join(
+            point.implementation, placement, workers=placement.size, device="cpu"
+        )
         files = point.needed_files()
         begin(point.seed, point.train.precision)
         prepared, split = Prepared.open(files.prepared), Split.load(files.split)
         session = Session(point, ENGINE, joined, prepared, split, PhaseClock())
         session.compile()
         sessions[size] = session.epoch_records()
-    rounds = [{size: next(records) for size, records in sessions.items()} for _ in range(point.train.epochs)]
-    found = {size: [each[size].train_seconds / each[size].steps for each in rounds[1:]] for size in sessions}
+    rounds = [
+        {size: next(records) for size, records in sessions.items()}
+        for _ in range(point.train.epochs)
+    ]
+    found = {
+        size: [each[size].train_seconds / each[size].steps for each in rounds[1:]]
+        for size in sessions
+    }
     print(json.dumps(found), flush=True)
     assert joined is not None
     sys.stdin.read()  # stay until all are done: a rank that leaves closes the others' connections
@@ -212,7 +274,10 @@ def rank_main(errand: dict[str, Any]) -> None:
 
 
 def report(
-    strategy: str, sizes: list[str], found: dict[str, list[float]], options: argparse.Namespace
+    strategy: str,
+    sizes: list[str],
+    found: dict[str, list[float]],
+    options: argparse.Namespace,
 ) -> None:
     """Print the ratios, each with its smallest and largest round."""
     print(
@@ -220,7 +285,9 @@ def report(
         f"bucket : buckets; median [smallest, largest] of {options.rounds} rounds"
     )
     for size in sizes:
-        ratios = [one / other for one, other in zip(found["all"], found[size], strict=True)]
+        ratios = [
+            one / other for one, other in zip(found["all"], found[size], strict=True)
+        ]
         print(f"  {size:8} {_spread(found[size])}   {_spread(ratios)}", flush=True)
 
 

@@ -28,7 +28,15 @@ from speed import SIZES, data_of, keras_fit
 ROOT = Path(__file__).parents[1]
 MOST_MINUTES = 6.0
 LEAST_IOU = 0.6
-COLUMNS = ("strategy", "workers", "runs", "throughput", "training_seconds", "efficiency", "quality")
+COLUMNS = (
+    "strategy",
+    "workers",
+    "runs",
+    "throughput",
+    "training_seconds",
+    "efficiency",
+    "quality",
+)
 
 
 def main() -> None:
@@ -46,15 +54,23 @@ def main() -> None:
             fresh.pop("PYTHONPATH", None)  # the clone's own source, not this checkout
             root = folder / "clone"
             cold = fresh | {"PIP_NO_CACHE_DIR": "1"}
-            seconds = set_up(root, cold if options.setup == "cold" else dict(os.environ))
+            seconds = set_up(
+                root, cold if options.setup == "cold" else dict(os.environ)
+            )
             print(f"set-up ({options.setup}): {seconds:.0f} s", flush=True)
         prepared, split = data_of("unet", folder)
         arrays = folder / "unet.npz"
-        np.savez(arrays, inputs=prepared.inputs[split.train], targets=prepared.targets[split.train])
+        np.savez(
+            arrays,
+            inputs=prepared.inputs[split.train],
+            targets=prepared.targets[split.train],
+        )
         rates, studies = [keras(arrays)], []
         for number in range(options.rounds):
             place = folder / f"round-{number}"
-            studies.append(study(root, place, fresh | {"XDG_CACHE_HOME": str(place / "cache")}))
+            studies.append(
+                study(root, place, fresh | {"XDG_CACHE_HOME": str(place / "cache")})
+            )
             rates.append(keras(arrays))
             report(place / "studies" / "quickstart", root)
         summary(seconds, studies, rates)
@@ -71,7 +87,9 @@ def set_up(root: Path, environment: dict[str, str]) -> float:
 def keras(arrays: Path) -> float:
     """Samples per second of plain Keras on one core, with or without XLA, whichever is faster."""
     batch, epochs = SIZES["unet"]
-    rate = max(keras_fit("unet", arrays, batch, epochs, 1, how) for how in ("auto", "plain"))
+    rate = max(
+        keras_fit("unet", arrays, batch, epochs, 1, how) for how in ("auto", "plain")
+    )
     print(f"plain Keras: {rate:.1f} samples/s", flush=True)
     return rate
 
@@ -83,7 +101,15 @@ def study(root: Path, place: Path, environment: dict[str, str]) -> float:
         if file.suffix in (".toml", ".py"):
             shutil.copy(file, place)
     start = time.perf_counter()
-    command = [python(root), "-m", "scalestudy", "run", place / "quickstart.toml", "--until", "decided"]
+    command = [
+        python(root),
+        "-m",
+        "scalestudy",
+        "run",
+        place / "quickstart.toml",
+        "--until",
+        "decided",
+    ]
     subprocess.run(command, env=environment, check=True)
     return time.perf_counter() - start
 
@@ -119,11 +145,15 @@ def summary(setup: float, studies: list[float], rates: list[float]) -> None:
     seconds, rate = median(studies), median(rates)
     print(f"study: {seconds:.0f} s [{min(studies):.0f}, {max(studies):.0f}]")
     print(f"plain Keras: {rate:.1f} samples/s [{min(rates):.1f}, {max(rates):.1f}]")
-    print(f"the study costs as much as {seconds * rate:,.0f} training samples of plain Keras")
+    print(
+        f"the study costs as much as {seconds * rate:,.0f} training samples of plain Keras"
+    )
     if setup:
         minutes = (setup + seconds) / 60
         verdict = "reached" if minutes <= MOST_MINUTES else "NOT reached"
-        print(f"set-up and study: {minutes:.1f} min, wanted {MOST_MINUTES:.0f}: {verdict}")
+        print(
+            f"set-up and study: {minutes:.1f} min, wanted {MOST_MINUTES:.0f}: {verdict}"
+        )
 
 
 def python(root: Path) -> str:

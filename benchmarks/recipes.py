@@ -36,7 +36,14 @@ from scalestudy.analysis.statistics import Estimate, geometric_mean
 from scalestudy.app.survey import request_of
 from scalestudy.config.toml_text import toml_line
 from scalestudy.features.recipe.page import in_words
-from scalestudy.features.recipe.run import DIVERGED, RUNGS, SEEDS, plan, search_recipe, train_choice
+from scalestudy.features.recipe.run import (
+    DIVERGED,
+    RUNGS,
+    SEEDS,
+    plan,
+    search_recipe,
+    train_choice,
+)
 from scalestudy.report.figure import Picture, colour_and_shape, data, figure
 from scalestudy.report.number_format import with_interval
 
@@ -95,10 +102,22 @@ def digits(data: Path, file: Path) -> None:
         )
 
 
-def study_file(file: Path, case: Case, train: dict[str, object], sweep: dict[str, object]) -> Path:
+def study_file(
+    file: Path, case: Case, train: dict[str, object], sweep: dict[str, object]
+) -> Path:
     """Write a study file of a case."""
-    basic = {"batch_size": case.batch, "epochs": case.epochs, "evaluate_every": 2, "gallery": False}
-    lines = [toml_line("task", case.task), "", "[data]", toml_line("source", case.source)]
+    basic = {
+        "batch_size": case.batch,
+        "epochs": case.epochs,
+        "evaluate_every": 2,
+        "gallery": False,
+    }
+    lines = [
+        toml_line("task", case.task),
+        "",
+        "[data]",
+        toml_line("source", case.source),
+    ]
     lines += [toml_line("image_size", list(case.image_size)), "", "[train]"]
     lines += [toml_line(key, value) for key, value in (basic | train).items()]
     lines += ["", "[sweep]", *(toml_line(key, value) for key, value in sweep.items())]
@@ -106,37 +125,63 @@ def study_file(file: Path, case: Case, train: dict[str, object], sweep: dict[str
     return file
 
 
-def trained(case: Case, folder: Path, workers: Sequence[int], trials: int, seeds: int) -> list[Run]:
+def trained(
+    case: Case, folder: Path, workers: Sequence[int], trials: int, seeds: int
+) -> list[Run]:
     """Run what is missing, draw the trials, and return the runs on new seeds, recipes with that as rule."""
     new = list(range(SEEDS, SEEDS + seeds))
-    sweep: dict[str, object] = {"strategy": ["virtual"], "workers": list(workers), "seed": [0]}
+    sweep: dict[str, object] = {
+        "strategy": ["virtual"],
+        "workers": list(workers),
+        "seed": [0],
+    }
     request = request_of(study_file(folder / "digits.toml", case, {}, sweep))
-    request = replace(request, target=folder / "studies" / f"{request.study.name}-recipe")
+    request = replace(
+        request, target=folder / "studies" / f"{request.study.name}-recipe"
+    )
     planned, runs, tried = plan(request, workers, trials, "virtual"), [], []
     for count in planned.workers:
         recipe = search_recipe(planned, count)
         tried += [
-            {"series": f"{count:,} workers" if count > 1 else "1 worker", "rate": rate, "quality": score}
+            {
+                "series": f"{count:,} workers" if count > 1 else "1 worker",
+                "rate": rate,
+                "quality": score,
+            }
             for trial, score in recipe.scores[0].items()
-            if (rate := planned.train.learning_rate * trial.peak(recipe.search.kappa)) and score > DIVERGED
+            if (rate := planned.train.learning_rate * trial.peak(recipe.search.kappa))
+            and score > DIVERGED
         ]
         if recipe.trial is None:
             print(f"{count} workers: every trial diverged")
             continue
         print(f"{count} workers: {in_words(recipe.trial)}", flush=True)
         rule, rate, warmup, _ = planned.settings(recipe.trial, case.epochs)
-        train = {"learning_rate_scaling": rule, "learning_rate": rate, "warmup_epochs": warmup}
+        train = {
+            "learning_rate_scaling": rule,
+            "learning_rate": rate,
+            "warmup_epochs": warmup,
+        }
         repeated = train_choice(planned, count, recipe.trial, seeds)
         runs += [
-            replace(run, result=run.result.model_copy(update={"swept": {RULE: "recipe"}})) for run in repeated
+            replace(
+                run, result=run.result.model_copy(update={"swept": {RULE: "recipe"}})
+            )
+            for run in repeated
         ]
         if count == 2:
             real = sweep | {"workers": [2], "strategy": ["native"], "seed": new[:1]}
-            [two] = scalestudy.run(str(study_file(folder / "real.toml", case, train, real))).findings.runs
-            print(f"  seed {new[0]}: real {two.result.quality:.4f}, virtual {repeated[0].result.quality:.4f}")
+            [two] = scalestudy.run(
+                str(study_file(folder / "real.toml", case, train, real))
+            ).findings.runs
+            print(
+                f"  seed {new[0]}: real {two.result.quality:.4f}, virtual {repeated[0].result.quality:.4f}"
+            )
     draw(tried, folder / "trials.svg", case)
     rules = sweep | {"seed": new, RULE: list(case.rules)}
-    published = scalestudy.run(str(study_file(folder / "published.toml", case, {}, rules)))
+    published = scalestudy.run(
+        str(study_file(folder / "published.toml", case, {}, rules))
+    )
     return [*published.findings.runs, *runs]
 
 
@@ -144,20 +189,28 @@ def draw(tried: list[dict[str, Any]], file: Path, case: Case) -> None:
     """Draw the quality of the short trials against the largest learning rate."""
     names = list(dict.fromkeys(point["series"] for point in tried))
     colour, shape = colour_and_shape(names, False, "Workers")
-    rate = alt.X("rate:Q", title="Largest learning rate", scale=alt.Scale(type="log", nice=False))
+    rate = alt.X(
+        "rate:Q", title="Largest learning rate", scale=alt.Scale(type="log", nice=False)
+    )
     chart = alt.Chart(data(tried)).encode(
         rate, alt.Y("quality:Q", title="Quality", scale=alt.Scale(zero=False)), colour
     )
     best = chart.mark_line().encode(y="max(quality):Q")
     layers = alt.layer(best, chart.mark_point(filled=True, size=60).encode(shape))
     title = f"Trials of {RUNGS[0] * case.epochs:g} of {case.epochs} epochs"
-    file.write_text(Picture(figure("trials", title, layers.properties(width=420, height=240), "")).svg)
+    file.write_text(
+        Picture(
+            figure("trials", title, layers.properties(width=420, height=240), "")
+        ).svg
+    )
 
 
 def reference_of(findings: Findings) -> Key:
     """The row of one worker with its own recipe."""
     [found] = [
-        key for key in findings.measures.quality.values if key.workers == 1 and key.swept[RULE] == "recipe"
+        key
+        for key in findings.measures.quality.values
+        if key.workers == 1 and key.swept[RULE] == "recipe"
     ]
     return found
 
@@ -165,12 +218,18 @@ def reference_of(findings: Findings) -> Key:
 def difference(case: Case, findings: Findings, key: Key) -> tuple[Estimate, int | None]:
     """A row's quality minus that of one worker, and how many seeds its margin needs."""
     measures, reference = findings.measures, reference_of(findings)
-    return compare_grid(measures.quality, key, reference, measures.looks, case.margins[key.workers])
+    return compare_grid(
+        measures.quality, key, reference, measures.looks, case.margins[key.workers]
+    )
 
 
 def seeds_of(case: Case, findings: Findings) -> int:
     """Seeds that the margins of all recipes need, by the spread seen so far."""
-    keys = [row.key for row in findings.rows if row.key.swept[RULE] == "recipe" and row.workers > 1]
+    keys = [
+        row.key
+        for row in findings.rows
+        if row.key.swept[RULE] == "recipe" and row.workers > 1
+    ]
     return max((difference(case, findings, key)[1] or 0 for key in keys), default=0)
 
 
@@ -184,7 +243,9 @@ def outcome(change: Estimate, margin: float, needed: int | None) -> str:
         return f"no worse within {margin:g}, and perhaps better"
     if change.high < 0:
         return f"worse by {-change.high:.4f} to {-change.low:.4f}"
-    return f"not settled within {margin:g}" + (f" (about {needed} seeds)" if needed else "")
+    return f"not settled within {margin:g}" + (
+        f" (about {needed} seeds)" if needed else ""
+    )
 
 
 def show(case: Case, findings: Findings) -> None:
@@ -201,7 +262,9 @@ def show(case: Case, findings: Findings) -> None:
         for row in findings.rows
         if row.key.swept[RULE] == "recipe" and row.useful and row.useful.ratio.value
     }
-    critical = fit_critical_batch({n * case.batch: useful[n] for n in useful if n <= LEARNS_FROM})
+    critical = fit_critical_batch(
+        {n * case.batch: useful[n] for n in useful if n <= LEARNS_FROM}
+    )
     if critical is None:
         print(f"no critical batch: {sorted(useful)} workers reached the target")
         return
@@ -223,8 +286,12 @@ def main() -> None:
     parser.add_argument("--case", choices=CASES)
     parser.add_argument("--workers", default="1,2,4,8,14,32")
     parser.add_argument("--trials", type=int, default=12)
-    parser.add_argument("--seeds", type=int, default=8, help="seeds that show the spread, 3 or more")
-    parser.add_argument("--most-seeds", type=int, default=40, help="most seeds of a row")
+    parser.add_argument(
+        "--seeds", type=int, default=8, help="seeds that show the spread, 3 or more"
+    )
+    parser.add_argument(
+        "--most-seeds", type=int, default=40, help="most seeds of a row"
+    )
     options = parser.parse_args()
     workers = [int(count) for count in options.workers.split(",")]
     for name in [options.case] if options.case else CASES:
@@ -235,12 +302,16 @@ def main() -> None:
         elif not (folder / case.source).exists():
             digits(options.data, folder / case.source)
         print(f"{name}: {options.seeds} seeds at first, {options.trials} trials")
-        findings = analyse(name, trained(case, folder, workers, options.trials, options.seeds))
+        findings = analyse(
+            name, trained(case, folder, workers, options.trials, options.seeds)
+        )
         needed = min(seeds_of(case, findings), options.most_seeds)
         if needed > options.seeds:
             show(case, findings)
             print(f"{name}: {needed} seeds, as far as they spread", flush=True)
-            findings = analyse(name, trained(case, folder, workers, options.trials, needed))
+            findings = analyse(
+                name, trained(case, folder, workers, options.trials, needed)
+            )
         show(case, findings)
 
 

@@ -14,6 +14,11 @@ metrics = ["accuracy"]
 def model(data: Any) -> keras.Model:
     """From images [B, H, W, 3] to probabilities [B, classes]; random weights."""
     body = keras.applications.ResNet50(
-        weights=None, input_shape=data.input_shape, classes=data.classes, classifier_activation=None
+        weights=None,
+        input_shape=data.input_shape,
+        classes=data.classes,
+        classifier_activation=None,
     )
-    return keras.Model(body.input, layers.Activation("softmax", dtype="float32")(body.output))
+    return keras.Model(
+        body.input, layers.Activation("softmax", dtype="float32")(body.output)
+    )

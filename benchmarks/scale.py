@@ -39,20 +39,30 @@ def measure(command: list[str], environment: dict[str, str]) -> Measured:
     started = time.perf_counter()
     with tempfile.TemporaryFile() as said:
         words = [sys.executable, "-m", "scalestudy", *command]
-        process = subprocess.Popen(words, env=environment, stdout=said, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            words, env=environment, stdout=said, stderr=subprocess.STDOUT
+        )
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             said.seek(0)
-            raise RuntimeError(f"{' '.join(command)}: {said.read().decode(errors='replace')[-2000:]}")
+            raise RuntimeError(
+                f"{' '.join(command)}: {said.read().decode(errors='replace')[-2000:]}"
+            )
     return Measured(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
 def line(name: str, found: Measured, small: Measured, ratio: float) -> str:
     """Return a row of the table; the last two columns compare with the small study and with the limit."""
     limit = LIMITS.get(name)
-    held = "" if limit is None else " ok" if found.seconds < limit[0] and found.peak < limit[1] else " OVER"
+    held = (
+        ""
+        if limit is None
+        else " ok"
+        if found.seconds < limit[0] and found.peak < limit[1]
+        else " OVER"
+    )
     times = found.seconds / small.seconds
     return (
         f"| {name} | {found.seconds:.2f} s | {found.cpu:.2f} s | {found.peak / 2**20:.0f} MiB "
@@ -65,7 +75,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--folder", type=Path, help="kept, and used again")
-    parser.add_argument("--verify", action="store_true", help="verify it too, which reads every byte")
+    parser.add_argument(
+        "--verify", action="store_true", help="verify it too, which reads every byte"
+    )
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.folder or Path(scratch) / "study"
@@ -73,7 +85,9 @@ def main() -> None:
         if not folder.exists():
             make_study(folder, asked.runs, asked.epochs)
         make_study(small, 100, asked.epochs)
-        environment = dict(os.environ, XDG_CACHE_HOME=str(Path(scratch) / "cache"), COLUMNS="120")
+        environment = dict(
+            os.environ, XDG_CACHE_HOME=str(Path(scratch) / "cache"), COLUMNS="120"
+        )
         commands = {
             "status": ["status"],
             "watch, one picture": ["watch"],
@@ -82,11 +96,18 @@ def main() -> None:
         }
         if asked.verify:
             commands["status --verify"] = ["status", "--verify"]
-        print(f"{asked.runs} runs of {asked.epochs} epochs, {len(os.sched_getaffinity(0))} cores\n")
-        print("| | time | CPU | memory | times as long as 100 runs | limit |\n|-|-:|-:|-:|-:|-|")
+        print(
+            f"{asked.runs} runs of {asked.epochs} epochs, {len(os.sched_getaffinity(0))} cores\n"
+        )
+        print(
+            "| | time | CPU | memory | times as long as 100 runs | limit |\n|-|-:|-:|-:|-:|-|"
+        )
         for name, words in commands.items():
             first, *rest = words
-            found = [measure([first, str(each), *rest], environment) for each in (folder, small)]
+            found = [
+                measure([first, str(each), *rest], environment)
+                for each in (folder, small)
+            ]
             print(line(name, *found, ratio=asked.runs / 100), flush=True)
         page = folder / "report" / "report.html"
         print(

@@ -112,20 +112,30 @@ class Truth:
     def drawn(cls, generator: np.random.Generator, condition: Condition) -> "Truth":
         """A study as in the field: up to 6 % lost per doubling, in half of them a step at the second node."""
         lost = {name: generator.uniform(0, 0.06) for name in STRATEGIES}
-        node = {name: generator.uniform(0, 0.12) * (generator.random() < 0.5) for name in STRATEGIES}
-        work, start = generator.choice([600.0, 3600.0, 36000.0]), generator.uniform(20, 90)
+        node = {
+            name: generator.uniform(0, 0.12) * (generator.random() < 0.5)
+            for name in STRATEGIES
+        }
+        work, start = (
+            generator.choice([600.0, 3600.0, 36000.0]),
+            generator.uniform(20, 90),
+        )
         steps = {}
         for name in STRATEGIES:
             for n in WORKERS:
                 own = 1.0 if name == "native" else generator.uniform(0.97, 1.03)
-                efficiency = (1 - lost[name]) ** log2(n) * (1 - node[name] * (n > 4)) * own
+                efficiency = (
+                    (1 - lost[name]) ** log2(n) * (1 - node[name] * (n > 4)) * own
+                )
                 steps[key_of(name, n, {})] = float(work / (n * efficiency))
         kind, spread = str(generator.choice(KINDS)), float(generator.choice(SPREADS))
         spread = spread if condition.spread is None else condition.spread
         loss = {
-            n: {"flat": 0.002 * log2(n), "slow": 0.007 * log2(n), "cliff": 0.005 * (n > 1) + 0.2 * (n > 4)}[
-                kind
-            ]
+            n: {
+                "flat": 0.002 * log2(n),
+                "slow": 0.007 * log2(n),
+                "cliff": 0.005 * (n > 1) + 0.2 * (n > 4),
+            }[kind]
             for n in WORKERS
         }
         if condition.lossless:
@@ -155,8 +165,16 @@ class Truth:
     def efficiency(self, key: Key) -> float:
         """Cost efficiency: against the fastest row of those that are billed least."""
         least = min(map(self.units, self.steps))
-        cheapest = [row for row in self.steps if self.units(row) == least and not self.loses(row)]
-        return least * min(map(self.seconds, cheapest)) / (self.units(key) * self.seconds(key))
+        cheapest = [
+            row
+            for row in self.steps
+            if self.units(row) == least and not self.loses(row)
+        ]
+        return (
+            least
+            * min(map(self.seconds, cheapest))
+            / (self.units(key) * self.seconds(key))
+        )
 
     def loses(self, key: Key) -> bool:
         """Whether a row certainly learns worse."""
@@ -179,7 +197,11 @@ class Truth:
         if key.workers == 1:
             return True
         falls = self.condition.collapse > 0 and key.workers > 4
-        return self.loss[key.workers] <= 0.75 * MARGIN and self.efficiency(key) >= TARGET + ZONE and not falls
+        return (
+            self.loss[key.workers] <= 0.75 * MARGIN
+            and self.efficiency(key) >= TARGET + ZONE
+            and not falls
+        )
 
     def is_right(self, key: Key | None) -> bool:
         """Whether a choice is not bad, and within 5 % of the time of every good row."""
@@ -208,14 +230,18 @@ class Machine:
     def _factor(self) -> float:
         condition = self.truth.condition
         drift = condition.drift * self.spent / (3 * self.truth.grid)
-        return float(np.exp(self.generator.normal(0, condition.noise) + self.hour + drift))
+        return float(
+            np.exp(self.generator.normal(0, condition.noise) + self.hour + drift)
+        )
 
     def time(self, key: Key, number: int) -> None:
         """Take a timing run."""
         truth = self.truth
         steps = truth.steps[key] * self._factor()
         self.spent += truth.units(key) * (truth.start + PROBE * steps)
-        own = 0.0 if truth.condition.same_updates else 0.01 * (key.strategy == "horovod")
+        own = (
+            0.0 if truth.condition.same_updates else 0.01 * (key.strategy == "horovod")
+        )
         timing = Timing.model_construct(
             warm_up_steps=8, steps=8, losses=[1.0, 0.9 + own, 0.8 + own], evaluations=[]
         )
@@ -231,13 +257,23 @@ class Machine:
             return
         spread = truth.spread * (1 + condition.widening * log2(key.workers))
         common = self.seeds.setdefault(number, float(self.generator.normal()))
-        chance = condition.alike**0.5 * common + (1 - condition.alike) ** 0.5 * self.generator.normal()
+        chance = (
+            condition.alike**0.5 * common
+            + (1 - condition.alike) ** 0.5 * self.generator.normal()
+        )
         quality = 0.9 - truth.loss[key.workers] + spread * chance
         if key.workers > 4 and self.generator.random() < condition.collapse:
             quality = 0.2
         self._add(key, number, steps, quality, None)
 
-    def _add(self, key: Key, number: int, steps: float, quality: float | None, timing: Timing | None) -> None:
+    def _add(
+        self,
+        key: Key,
+        number: int,
+        steps: float,
+        quality: float | None,
+        timing: Timing | None,
+    ) -> None:
         seconds = self.truth.start + steps
         shared = "mirrored" if key.strategy == "native" else "horovod"
         own = {
@@ -252,10 +288,16 @@ class Machine:
             "quality": quality,
             "timing": timing,
             "phases": {"start-up": self.truth.start, "steps": steps},
-            "nodes": [NodeUse(rank=number) for number in range(int(self.truth.units(key)))],
+            "nodes": [
+                NodeUse(rank=number) for number in range(int(self.truth.units(key)))
+            ],
         }
         if timing is not None:
-            updates = {"training_updates": 1000, "training_epochs": EPOCHS, "seconds": 8 * steps / 1000}
+            updates = {
+                "training_updates": 1000,
+                "training_epochs": EPOCHS,
+                "seconds": 8 * steps / 1000,
+            }
             own["timing"] = timing.model_copy(update=updates)
         self.runs.append(Run(OUTCOME.model_copy(update=own)))
 
@@ -313,11 +355,15 @@ def decided(machine: Machine) -> Decision:
     return decide(rows_of(measures, margin), measures, criteria, planned=ended)
 
 
-def until_decided(truth: Truth, generator: np.random.Generator, limits: Limits | None = None) -> Outcomes:
+def until_decided(
+    truth: Truth, generator: np.random.Generator, limits: Limits | None = None
+) -> Outcomes:
     """Run a study by the policy."""
     machine, rows = Machine(truth, generator), list(truth.steps)
     while True:
-        known = known_of(machine, rows, measure(group_runs(machine.runs), planned(truth)))
+        known = known_of(
+            machine, rows, measure(group_runs(machine.runs), planned(truth))
+        )
         step = next_runs(known, limits)
         if not isinstance(step, Batch):
             break
@@ -328,7 +374,9 @@ def until_decided(truth: Truth, generator: np.random.Generator, limits: Limits |
                 machine.next_hour()
             take(key, number)
     decision = decided(machine)
-    return Outcomes(truth, decision.choice, decision.provisional, machine.spent, decision, step.why)
+    return Outcomes(
+        truth, decision.choice, decision.provisional, machine.spent, decision, step.why
+    )
 
 
 def grid(truth: Truth, generator: np.random.Generator, seeds: int) -> Outcomes:
@@ -339,11 +387,15 @@ def grid(truth: Truth, generator: np.random.Generator, seeds: int) -> Outcomes:
         for key in truth.steps:
             machine.train(key, seed)
     decision = decided(machine)
-    return Outcomes(truth, decision.choice, decision.provisional, machine.spent, decision, "")
+    return Outcomes(
+        truth, decision.choice, decision.provisional, machine.spent, decision, ""
+    )
 
 
 def simulate(
-    studies: int, condition: Condition, run: Callable[[Truth, np.random.Generator], Outcomes] = until_decided
+    studies: int,
+    condition: Condition,
+    run: Callable[[Truth, np.random.Generator], Outcomes] = until_decided,
 ) -> list[Outcomes]:
     """Run studies with fixed seeds."""
     found = []
@@ -356,7 +408,12 @@ def simulate(
 def share(found: Sequence[Outcomes]) -> float:
     """Share that is right and settled."""
     return float(
-        np.mean([outcome.truth.is_right(outcome.choice) and not outcome.provisional for outcome in found])
+        np.mean(
+            [
+                outcome.truth.is_right(outcome.choice) and not outcome.provisional
+                for outcome in found
+            ]
+        )
     )
 
 
@@ -364,9 +421,17 @@ def show(name: str, found: Sequence[Outcomes]) -> None:
     """Print one condition: shares by kind and spread, costs."""
     right = np.mean([outcome.truth.is_right(outcome.choice) for outcome in found])
     costs = np.array([outcome.spent / outcome.truth.grid for outcome in found])
-    false = np.mean([o.choice is not None and o.truth.loss[o.choice.workers] >= MARGIN for o in found])
+    false = np.mean(
+        [
+            o.choice is not None and o.truth.loss[o.choice.workers] >= MARGIN
+            for o in found
+        ]
+    )
     settled_worse = [
-        not o.provisional and o.choice is not None and o.truth.loss[o.choice.workers] >= MARGIN for o in found
+        not o.provisional
+        and o.choice is not None
+        and o.truth.loss[o.choice.workers] >= MARGIN
+        for o in found
     ]
     ones = np.median([outcome.spent / outcome.truth.one for outcome in found])
     print(
@@ -380,8 +445,14 @@ def show(name: str, found: Sequence[Outcomes]) -> None:
     )
     for kind in KINDS:
         spreads = sorted({o.truth.spread for o in found})
-        cells = [[o for o in found if (o.truth.kind, o.truth.spread) == (kind, spread)] for spread in spreads]
-        print(f"  {kind:5}", *(f"{share(cell):.2f} ({len(cell)})" for cell in cells if cell))
+        cells = [
+            [o for o in found if (o.truth.kind, o.truth.spread) == (kind, spread)]
+            for spread in spreads
+        ]
+        print(
+            f"  {kind:5}",
+            *(f"{share(cell):.2f} ({len(cell)})" for cell in cells if cell),
+        )
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -392,7 +463,9 @@ def main(arguments: Sequence[str]) -> None:
         if name == "plain":
             for seeds in (3, 5):
                 run = partial(grid, seeds=seeds)
-                show(f"{name}, grid of {seeds}", simulate(studies, CONDITIONS[name], run))
+                show(
+                    f"{name}, grid of {seeds}", simulate(studies, CONDITIONS[name], run)
+                )
 
 
 if __name__ == "__main__":

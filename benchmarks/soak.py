@@ -56,15 +56,27 @@ def main() -> int:
     parser.add_argument("--only", help="a pattern that names of faults must match")
     parser.add_argument("--strategy", action="append", choices=STRATEGIES)
     parser.add_argument("--phase", action="append", choices=(START, *PHASES))
-    parser.add_argument("--each", action="store_true", help="every fault once in every phase, none drawn")
-    parser.add_argument("--slurm", type=int, default=0, metavar="N", help="N more faults, on a Slurm cluster")
+    parser.add_argument(
+        "--each",
+        action="store_true",
+        help="every fault once in every phase, none drawn",
+    )
+    parser.add_argument(
+        "--slurm",
+        type=int,
+        default=0,
+        metavar="N",
+        help="N more faults, on a Slurm cluster",
+    )
     options = parser.parse_args()
     strategies = options.strategy or STRATEGIES
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         known = References(Path(folder))
         outcomes: list[Outcome] = []
         with ThreadPoolExecutor(options.jobs) as pool:
-            chains = (every if options.each else drawn)(options, strategies, known, Path(folder))
+            chains = (every if options.each else drawn)(
+                options, strategies, known, Path(folder)
+            )
             for done in pool.map(lambda chain: chain(), chains):
                 outcomes += done
         if options.slurm:
@@ -76,7 +88,10 @@ def main() -> int:
 
 
 def drawn(
-    options: argparse.Namespace, strategies: Sequence[str], known: "References", parent: Path
+    options: argparse.Namespace,
+    strategies: Sequence[str],
+    known: "References",
+    parent: Path,
 ) -> Iterator[Chain]:
     """Draw chains of faults from the seed: two of three faults hit runs, the others files at rest."""
     draw = random.Random(options.seed)
@@ -97,18 +112,27 @@ def drawn(
 
 
 def every(
-    options: argparse.Namespace, strategies: Sequence[str], known: "References", parent: Path
+    options: argparse.Namespace,
+    strategies: Sequence[str],
+    known: "References",
+    parent: Path,
 ) -> Iterator[Chain]:
     """Yield every fault in every phase, each in a study of its own; the seed decides which ranks are hit."""
     for strategy, phase in product(strategies, options.phase or (START, *PHASES)):
         for fault in faults_of(options):
             if fault.suits(strategy, phase):
-                yield partial(chain, strategy, [(fault, phase)], 0, options.seed, known, parent)
+                yield partial(
+                    chain, strategy, [(fault, phase)], 0, options.seed, known, parent
+                )
 
 
 def faults_of(options: argparse.Namespace) -> list[Fault]:
     """Faults whose names match `--only`."""
-    return [each for each in FAULTS if not options.only or re.search(options.only, each.name)]
+    return [
+        each
+        for each in FAULTS
+        if not options.only or re.search(options.only, each.name)
+    ]
 
 
 def chain(
@@ -140,7 +164,11 @@ class References:
     """The result of an undisturbed run of each strategy; each is run once."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._known, self._lock = folder, dict[str, Learnt](), threading.Lock()
+        self._folder, self._known, self._lock = (
+            folder,
+            dict[str, Learnt](),
+            threading.Lock(),
+        )
 
     @property
     def known(self) -> Mapping[str, Learnt]:
@@ -153,7 +181,10 @@ class References:
                 code = scene.ended(scene.run())
                 assert code == 0, scene.said()
                 self._known[strategy] = scene.learnt()
-                print(f"undisturbed: {strategy} ends with {self._known[strategy][0][:12]}", flush=True)
+                print(
+                    f"undisturbed: {strategy} ends with {self._known[strategy][0][:12]}",
+                    flush=True,
+                )
                 scene.remove()
             return self._known[strategy]
 
@@ -166,7 +197,10 @@ class own_disk:
 
     def __enter__(self) -> None:
         self._path.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "soak", str(self._path)], check=True)
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=16m", "soak", str(self._path)],
+            check=True,
+        )
 
     def __exit__(self, *_: object) -> None:
         subprocess.run(["umount", "-l", str(self._path)], check=True)

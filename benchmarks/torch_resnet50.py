@@ -26,7 +26,11 @@ class Bottleneck(nn.Module):
             *normed(filters, 4 * filters, 1),
         )
         same = channels == 4 * filters and stride == 1
-        self.shortcut = nn.Identity() if same else nn.Sequential(*normed(channels, 4 * filters, 1, stride))
+        self.shortcut = (
+            nn.Identity()
+            if same
+            else nn.Sequential(*normed(channels, 4 * filters, 1, stride))
+        )
         self.relu = nn.ReLU(inplace=True)
 
     def forward(self, x: Any) -> Any:
@@ -34,9 +38,13 @@ class Bottleneck(nn.Module):
         return self.relu(self.path(x) + self.shortcut(x))
 
 
-def normed(channels: int, filters: int, size: int, stride: int = 1) -> tuple[nn.Module, nn.Module]:
+def normed(
+    channels: int, filters: int, size: int, stride: int = 1
+) -> tuple[nn.Module, nn.Module]:
     """Return a convolution without bias and its batch normalisation."""
-    convolution = nn.Conv2d(channels, filters, size, stride, padding=size // 2, bias=False)
+    convolution = nn.Conv2d(
+        channels, filters, size, stride, padding=size // 2, bias=False
+    )
     return convolution, nn.BatchNorm2d(filters)
 
 
@@ -53,4 +61,9 @@ def model(data: Any) -> nn.Module:
             stride = 2 if block == 0 and filters > 64 else 1
             layers.append(Bottleneck(channels, filters, stride))
             channels = 4 * filters
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, data.classes))
+    return nn.Sequential(
+        *layers,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(channels, data.classes),
+    )

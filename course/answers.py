@@ -19,7 +19,10 @@ class DoesNotHold(AssertionError):
 def compare(what: str, predicted: Any, found: Any) -> None:
     """Print the result beside your prediction."""
     blank = predicted is None or predicted in ("", [])
-    print(f"{what}: {found}. " + ("No prediction entered." if blank else f"You predicted {predicted}."))
+    print(
+        f"{what}: {found}. "
+        + ("No prediction entered." if blank else f"You predicted {predicted}.")
+    )
 
 
 def confirm(claims: Mapping[str, Any]) -> None:
@@ -59,10 +62,18 @@ def check(lesson: int, **answers: Any) -> None:
     for name, given in answers.items():
         exercise = EXERCISES[lesson][name]
         if given is None:
-            raise DoesNotHold(f"{name}: write your answer into the cell above, then run both cells.")
+            raise DoesNotHold(
+                f"{name}: write your answer into the cell above, then run both cells."
+            )
         if not _same(given, exercise.right):
-            hints = [hint for answer, hint in exercise.elsewhere.items() if _same(given, answer)]
-            raise DoesNotHold(f"{name} = {given!r} is not right. {[*hints, exercise.otherwise][0]}")
+            hints = [
+                hint
+                for answer, hint in exercise.elsewhere.items()
+                if _same(given, answer)
+            ]
+            raise DoesNotHold(
+                f"{name} = {given!r} is not right. {[*hints, exercise.otherwise][0]}"
+            )
         print(f"✓ {name} = {given!r}")
 
 
@@ -85,7 +96,9 @@ EXERCISES: dict[int, dict[str, Exercise]] = {
         ),
         "epochs_with_256": Exercise(
             5 * 256 / 16,
-            {5: "In as many epochs, the larger batch makes a sixteenth of the updates."},
+            {
+                5: "In as many epochs, the larger batch makes a sixteenth of the updates."
+            },
             "How many updates does an epoch have with each of the two batches?",
         ),
     },
@@ -95,7 +108,12 @@ EXERCISES: dict[int, dict[str, Exercise]] = {
             {
                 (1 / 4,)
                 * 4: "These give the mean of the means. The image of a small slice then counts for more.",
-                (1, 1, 1, 2): "These are in the right proportion. For a mean, they must add up to 1.",
+                (
+                    1,
+                    1,
+                    1,
+                    2,
+                ): "These are in the right proportion. For a mean, they must add up to 1.",
             },
             "A list of four: the share of the batch's images that each worker has.",
         ),
@@ -110,10 +128,15 @@ EXERCISES: dict[int, dict[str, Exercise]] = {
             40_000 * (50 * 4 * 256) / 60_000,
             {
                 40_000: "This is the printed figure. How many images do 50 steps take?",
-                40_000 * 50 * 256 / 60_000: "256 is the batch of one GPU, and there are four.",
+                40_000
+                * 50
+                * 256
+                / 60_000: "256 is the batch of one GPU, and there are four.",
                 40_000
                 * 60_000
-                / (50 * 4 * 256): "Fewer images were processed than the table assumes, not more.",
+                / (
+                    50 * 4 * 256
+                ): "Fewer images were processed than the table assumes, not more.",
             },
             "The time of the epoch is 60,000 / 40,000 s. How many images did the steps take in it?",
         ),
@@ -130,7 +153,9 @@ EXERCISES: dict[int, dict[str, Exercise]] = {
     4: {
         "linear_rate": Exercise(
             0.1 * 32 / 8,
-            {3.2: "The rate of 0.1 was chosen for 8 GPUs, not for one. By how much does the batch grow?"},
+            {
+                3.2: "The rate of 0.1 was chosen for 8 GPUs, not for one. By how much does the batch grow?"
+            },
             "The linear rule multiplies the rate by the factor by which the global batch grows.",
         ),
         "sqrt_rate": Exercise(
@@ -144,7 +169,8 @@ EXERCISES: dict[int, dict[str, Exercise]] = {
             (1 + 1 + 9 + 9) / 4 - 2**2,
             {
                 0: "This is the average of the slices' variances. How far from 2 are the four values?",
-                4 / 3: "Batch normalisation divides by the number of values, not by one less.",
+                4
+                / 3: "Batch normalisation divides by the number of values, not by one less.",
             },
             "The mean of the squares, less the square of the mean, over all four values.",
         ),
@@ -161,12 +187,17 @@ EXERCISES: dict[int, dict[str, Exercise]] = {
         "half_width": Exercise(
             4.303 * 1 / 3**0.5,
             {
-                2 / 3**0.5: "That is two standard errors. How often does such an interval contain the truth?",
-                1 / 3**0.5: "That is one standard error. Multiply it by the factor for three runs.",
+                2
+                / 3
+                ** 0.5: "That is two standard errors. How often does such an interval contain the truth?",
+                1
+                / 3
+                ** 0.5: "That is one standard error. Multiply it by the factor for three runs.",
                 4.303: "Divide the standard deviation by the root of the number of runs.",
                 4.303
                 * (2 / 3) ** 0.5
-                / 3**0.5: "Divide the sum of squares by one less than the number of runs.",
+                / 3
+                ** 0.5: "Divide the sum of squares by one less than the number of runs.",
             },
             "4.303 × standard deviation / √runs, and the standard deviation of 10, 11 and 12 is 1.",
         ),
@@ -192,7 +223,9 @@ EXERCISES: dict[int, dict[str, Exercise]] = {
         ),
         "highest_speed_up": Exercise(
             15,
-            {4: "Four is what an ideal program reaches on four workers. How far with any number of them?"},
+            {
+                4: "Four is what an ideal program reaches on four workers. How far with any number of them?"
+            },
             "On any number of workers the serial seconds are left: 100 s / a.",
         ),
     },
@@ -217,8 +250,15 @@ EXERCISES: dict[int, dict[str, Exercise]] = {
             {
                 40 * 3 * 2 * 128: "The reserve is missing.",
                 40 * 2 * 128 * 1.1: "Each training has three seeds.",
-                40 * 3 * 2 * 4 * 1.1: "The centre charges whole nodes, however many of their cores you use.",
-                40 * 3 * 2 * 1.1: "These are hours of one node. The centre charges for each of its cores.",
+                40
+                * 3
+                * 2
+                * 4
+                * 1.1: "The centre charges whole nodes, however many of their cores you use.",
+                40
+                * 3
+                * 2
+                * 1.1: "These are hours of one node. The centre charges for each of its cores.",
             },
             "Trainings × seeds × hours × cores that are charged × 1.1.",
         ),

@@ -42,7 +42,11 @@ def network(seed: int = 0) -> Any:
     """Build the Keras model: images [B, 64] to probabilities of the digits [B, 10]."""
     import keras  # noqa: PLC0415 - the script of PyTorch does without
 
-    layers = [keras.Input((64,)), keras.layers.Dense(32, "relu"), keras.layers.Dense(10, "softmax")]
+    layers = [
+        keras.Input((64,)),
+        keras.layers.Dense(32, "relu"),
+        keras.layers.Dense(10, "softmax"),
+    ]
     model = keras.Sequential(layers)
     model.set_weights(initial_weights(seed))
     return model

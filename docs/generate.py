@@ -12,7 +12,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
-CODE = re.compile(r"""(?<![`\w])(?:"[^"\s`]+"|--[a-z][\w=-]*|\[(?:data|train|launch|sweep)\])(?![`\w])""")
+CODE = re.compile(
+    r"""(?<![`\w])(?:"[^"\s`]+"|--[a-z][\w=-]*|\[(?:data|train|launch|sweep)\])(?![`\w])"""
+)
 """Matches code without backticks in texts of the program: quoted words, options, sections."""
 FIELD = {
     r" that is not empty": "",
@@ -74,7 +76,11 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     for page, source in COPIED.items():
-        files.append(File.generated(config, page, content=linked((ROOT / source).read_text("utf-8"), page)))
+        files.append(
+            File.generated(
+                config, page, content=linked((ROOT / source).read_text("utf-8"), page)
+            )
+        )
     for name in LINKED:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     return files
@@ -130,7 +136,12 @@ def _command(name: str, command: Any) -> Iterator[str]:
             yield ""
     examples = (command.epilog or "").partition("Examples:\n")[2]
     if examples:
-        yield from ("```sh", *(line.removeprefix("  ") for line in examples.splitlines()), "```", "")
+        yield from (
+            "```sh",
+            *(line.removeprefix("  ") for line in examples.splitlines()),
+            "```",
+            "",
+        )
 
 
 def _option(text: str) -> str:
@@ -162,12 +173,19 @@ def study_file() -> str:
         if name == "quality_margin":
             schema = {"wanted": 'a number, or a percentage as "2 %"', **_said(schema)}
         lines += _key("top", name, schema, required=name == "task")
-    lines += ["## [sweep] { #sweep }", "", prose(_doc(type(Study.model_fields["sweep"].default))), ""]
+    lines += [
+        "## [sweep] { #sweep }",
+        "",
+        prose(_doc(type(Study.model_fields["sweep"].default))),
+        "",
+    ]
     inside = top["$defs"]["SweepSettings"]["properties"]
     for name, schema in SweptValue.model_json_schema()["properties"].items():
         if name in inside:
             wanted = "a list, each " + _wanted(schema)
-            lines += _key("sweep", name, {"wanted": wanted, **_said(inside[name])}, required=False)
+            lines += _key(
+                "sweep", name, {"wanted": wanted, **_said(inside[name])}, required=False
+            )
     assert set(SWEEP_KEYS) == {*inside} - {"other"}
     for section, model in ALL_SECTIONS.items():
         lines += [f"## [{section}] {{ #{section} }}", "", prose(_doc(model)), ""]
@@ -180,7 +198,13 @@ def site_profile() -> str:
     from scalestudy.launch.queue.site_profile import Container, Site
 
     lines = ["## Keys { #keys }", "", *_keys("site", Site, without=("name",))]
-    lines += ["## [container] { #container }", "", prose(_doc(Container)), "", *_keys("container", Container)]
+    lines += [
+        "## [container] { #container }",
+        "",
+        prose(_doc(Container)),
+        "",
+        *_keys("container", Container),
+    ]
     return "\n".join(lines)
 
 
@@ -199,7 +223,13 @@ def strategies() -> str:
             "|-|-|-|-|-|",
         ]
         for row in engine.strategies:
-            processes = "–" if row.stands_for else "one" if row.one_process else "one per worker"
+            processes = (
+                "–"
+                if row.stands_for
+                else "one"
+                if row.one_process
+                else "one per worker"
+            )
             lines.append(
                 f"| `{row.name}` | {prose(row.summary)} | {processes} | "
                 f"{'yes' if row.spans_nodes else 'no'} | {prose(row.summed_by) or '–'} |"
@@ -256,7 +286,11 @@ def records() -> str:
             "|-|-|",
         ]
         for key in model.model_fields:
-            meaning = _described(model, key) or MEANINGS.get(key) or f"{key.replace('_', ' ').capitalize()}."
+            meaning = (
+                _described(model, key)
+                or MEANINGS.get(key)
+                or f"{key.replace('_', ' ').capitalize()}."
+            )
             meaning = re.sub(r"\bNone\b", "`null`", meaning)  # as JSON has it
             lines.append(f"| `{key}` | {prose(meaning)} |")
         lines.append("")
@@ -266,14 +300,18 @@ def records() -> str:
 def _described(model: Any, key: str) -> str | None:
     """Description of a key, from the first class of the inheritance chain that has one."""
     fields = (getattr(parent, "model_fields", {}).get(key) for parent in model.__mro__)
-    return next((field.description for field in fields if field and field.description), None)
+    return next(
+        (field.description for field in fields if field and field.description), None
+    )
 
 
 def costs() -> str:
     """Cost columns of a row, from the docstring of `Costs`."""
     from scalestudy.analysis.costs import Costs
 
-    attributes = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", Costs.__doc__ or "", re.MULTILINE)
+    attributes = re.findall(
+        r"^ {8}(\w+): (.*(?:\n {12}.*)*)", Costs.__doc__ or "", re.MULTILINE
+    )
     rows = (f"| `{name}` | {prose(meaning)} |" for name, meaning in attributes)
     return "\n".join(["| Column | Meaning |", "|-|-|", *rows])
 
@@ -285,7 +323,8 @@ def parameters() -> str:
     lines = ["| Loss or metric | Parameters, with their defaults |", "|-|-|"]
     for name, known in (*LOSSES.items(), *METRICS.items()):
         given = ", ".join(
-            f"`{key}={_figure(allowed.default)}` ({_limits(allowed)})" for key, allowed in known.items()
+            f"`{key}={_figure(allowed.default)}` ({_limits(allowed)})"
+            for key, allowed in known.items()
         )
         lines += [f"| `{name}` | {given} |"] if given else []
     return "\n".join(lines)
@@ -303,7 +342,9 @@ def _keys(section: str, model: Any, without: tuple[str, ...] = ()) -> Iterator[s
     schema = model.model_json_schema()
     for name, part in schema["properties"].items():
         if name not in without:
-            yield from _key(section, name, part, required=name in schema.get("required", ()))
+            yield from _key(
+                section, name, part, required=name in schema.get("required", ())
+            )
 
 
 def _key(section: str, name: str, schema: Any, *, required: bool) -> Iterator[str]:
@@ -319,12 +360,22 @@ def _key(section: str, name: str, schema: Any, *, required: bool) -> Iterator[st
         facts.append(f"for example `{toml_line(name, examples[0])}`")
     yield from (f"### `{name}` {{ #{section}.{name} }}", "")
     takes = prose(facts[0][0].upper() + facts[0][1:])
-    yield from (" · ".join([takes, *facts[1:]]), "{ .takes }", "", prose(schema.get("description")), "")
+    yield from (
+        " · ".join([takes, *facts[1:]]),
+        "{ .takes }",
+        "",
+        prose(schema.get("description")),
+        "",
+    )
 
 
 def _said(schema: Any) -> dict[str, Any]:
     """Description, default and examples of a schema."""
-    return {key: schema[key] for key in ("description", "default", "examples") if key in schema}
+    return {
+        key: schema[key]
+        for key in ("description", "default", "examples")
+        if key in schema
+    }
 
 
 def _wanted(schema: Any) -> str:
@@ -340,13 +391,17 @@ def _in_words(schema: Any) -> str:
 
     if "wanted" in schema:
         return str(schema["wanted"])
-    parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
+    parts = [
+        part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"
+    ]
     if len(parts) == 1:
         (part,) = parts
         if "wanted" in part:
             return str(part["wanted"])
         if part.get("type") == "array" and "prefixItems" not in part:
-            return "a list of tables" if "$ref" in part["items"] else "a list of strings"
+            return (
+                "a list of tables" if "$ref" in part["items"] else "a list of strings"
+            )
         if "$ref" in part:
             return "a path, or a table"
         if part.get("type") == "object":
@@ -367,7 +422,9 @@ def prose(text: str | None) -> str:
 
 def _plain(text: str) -> str:
     text = re.sub(r"([\\*_{}\[\]|])", r"\\\1", html.escape(text, quote=False))
-    return re.sub(r"docs/([\w/\\-]+)\.md", lambda match: _link(match[1].replace("\\", "")), text)
+    return re.sub(
+        r"docs/([\w/\\-]+)\.md", lambda match: _link(match[1].replace("\\", "")), text
+    )
 
 
 def _link(page: str) -> str:

@@ -15,10 +15,14 @@ def image_as_stored(file: Path, wanted: Size, fit: str = "pad") -> Any:
     pixels = np.asarray(ImageOps.exif_transpose(Image.open(file)))
     width_and_height = scaled_size(pixels.shape[:2], wanted, fit)[::-1]
     if pixels.ndim == 3:  # RGB is filtered in 8 bits
-        scaled = np.asarray(Image.fromarray(pixels).resize(width_and_height, Image.Resampling.BILINEAR))
+        scaled = np.asarray(
+            Image.fromarray(pixels).resize(width_and_height, Image.Resampling.BILINEAR)
+        )
     else:  # grey of 8 or 16 bits in floating point, halves rounded to even
         grey = Image.fromarray(pixels.astype(np.float32))
-        scaled = np.rint(grey.resize(width_and_height, Image.Resampling.BILINEAR)).astype(pixels.dtype)
+        scaled = np.rint(
+            grey.resize(width_and_height, Image.Resampling.BILINEAR)
+        ).astype(pixels.dtype)
     return placed(scaled, wanted, fill=0)
 
 
@@ -26,7 +30,9 @@ def mask_as_stored(file: Path, wanted: Size, fit: str = "pad") -> Any:
     """Return a mask of class indices, brought to the wanted size."""
     indices = np.asarray(Image.open(file))
     width_and_height = scaled_size(indices.shape, wanted, fit)[::-1]
-    scaled = np.asarray(Image.fromarray(indices).resize(width_and_height, Image.Resampling.NEAREST))
+    scaled = np.asarray(
+        Image.fromarray(indices).resize(width_and_height, Image.Resampling.NEAREST)
+    )
     return placed(scaled, wanted, fill=255)
 
 
@@ -36,7 +42,9 @@ def scaled_size(own: Any, wanted: Size, fit: str) -> Size:
     if fit == "pad":
         return max(1, round(own[0] * min(ratios))), max(1, round(own[1] * min(ratios)))
     if fit == "crop":
-        return max(wanted[0], round(own[0] * max(ratios))), max(wanted[1], round(own[1] * max(ratios)))
+        return max(wanted[0], round(own[0] * max(ratios))), max(
+            wanted[1], round(own[1] * max(ratios))
+        )
     return wanted
 
 

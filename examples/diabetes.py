@@ -28,14 +28,20 @@ def read(data: Any) -> Any:
 def model(data: Any) -> keras.Model:
     """Build two dense layers after the scaled numbers and the embedded category."""
     inputs = {
-        name: keras.Input(column.shape, name=name, dtype=column.dtype) for name, column in data.inputs.items()
+        name: keras.Input(column.shape, name=name, dtype=column.dtype)
+        for name, column in data.inputs.items()
     }
-    numbers = [_scaled(layers.Reshape((1,))(inputs[name]), data.inputs[name]) for name in NUMBERS]
+    numbers = [
+        _scaled(layers.Reshape((1,))(inputs[name]), data.inputs[name])
+        for name in NUMBERS
+    ]
     sex = layers.Embedding(len(data.inputs["sex"].vocabulary), 2)(inputs["sex"])
     x = layers.Concatenate()([*numbers, sex])
     for units in (32, 16):
         x = layers.Dense(units, activation="relu")(x)
-    return keras.Model(inputs, layers.Dense(1, bias_initializer=keras.initializers.Constant(150.0))(x))
+    return keras.Model(
+        inputs, layers.Dense(1, bias_initializer=keras.initializers.Constant(150.0))(x)
+    )
 
 
 def _scaled(number: Any, column: Any) -> Any:

@@ -41,7 +41,9 @@ def loss(targets: Any, predictions: Any) -> Any:
 
     The Dice loss learns small shapes sooner (Milletari, Navab and Ahmadi, 3DV 2016).
     """
-    pixels = keras.ops.mean(keras.losses.binary_crossentropy(targets, predictions), axis=1)
+    pixels = keras.ops.mean(
+        keras.losses.binary_crossentropy(targets, predictions), axis=1
+    )
     return pixels + keras.losses.dice(targets, predictions, axis=(1, 2))
 
 

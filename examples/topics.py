@@ -27,7 +27,9 @@ def read(data: Any) -> Any:
     for field in FIELDS:
         for file in sorted((root / field).glob("*.py")):
             for text in _docstrings(file):
-                words = re.findall(r"[a-z]{3,}", text.lower().replace(field, ""))[:LONGEST]
+                words = re.findall(r"[a-z]{3,}", text.lower().replace(field, ""))[
+                    :LONGEST
+                ]
                 if len(words) >= 10:
                     # The number of a word is a hash, so that new texts need no vocabulary; 0 is padding.
                     yield (
@@ -46,7 +48,9 @@ def _scipy() -> Path:
 def _docstrings(file: Path) -> list[str]:
     defined = (ast.FunctionDef, ast.ClassDef)
     found = (
-        ast.get_docstring(each) for each in ast.walk(ast.parse(file.read_text())) if isinstance(each, defined)
+        ast.get_docstring(each)
+        for each in ast.walk(ast.parse(file.read_text()))
+        if isinstance(each, defined)
     )
     return [text for text in found if text]
 

@@ -57,7 +57,9 @@ settings.load_profile("untimed")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--new-pythons", action="store_true", help="fork no Python: start each anew, as users do"
+        "--new-pythons",
+        action="store_true",
+        help="fork no Python: start each anew, as users do",
     )
 
 
@@ -111,7 +113,9 @@ def framework() -> Any:
 
 
 @pytest.fixture
-def write_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+def write_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Path]:
     """Return write_study(text), which writes a study file. Data sets are prepared beside it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = tmp_path / "study.toml"
@@ -141,7 +145,9 @@ def small_cgroup(tmp_path: Path) -> Iterator[tuple[str, ...]]:
     """Command prefix that runs a command in a cgroup with little memory."""
     with ExitStack() as held:
         try:
-            words = held.enter_context(limited(f"scalestudy-{os.getpid()}-{tmp_path.name}"))
+            words = held.enter_context(
+                limited(f"scalestudy-{os.getpid()}-{tmp_path.name}")
+            )
         except OSError as error:
             pytest.skip(f"no memory cgroup of our own can be made: {error}")
         yield words
@@ -153,7 +159,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
-    if shutil.which("mount") is None or subprocess.run(mount, check=False, capture_output=True).returncode:
+    if (
+        shutil.which("mount") is None
+        or subprocess.run(mount, check=False, capture_output=True).returncode
+    ):
         pytest.skip("mounting a small disk needs root")
     yield place
     subprocess.run(["umount", "--lazy", str(place)], check=True)
@@ -180,7 +189,9 @@ def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
     """Replace the local launcher by a fake one, on a machine with two cores and no GPU."""
     fake = FakeLauncher()
     monkeypatch.setattr("scalestudy.launch.local.run_steps", fake)
-    monkeypatch.setattr("scalestudy.launch.local.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr(
+        "scalestudy.launch.local.refuse_missing_software", lambda points: None
+    )
     monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
     return fake

@@ -36,7 +36,11 @@ seed = 0
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    data = prepare(data_of("indents:36", image_size=(32, 32), cache=tmp_path_factory.mktemp("cache")))
+    data = prepare(
+        data_of(
+            "indents:36", image_size=(32, 32), cache=tmp_path_factory.mktemp("cache")
+        )
+    )
     return str(data.path), str(ensure_split(data, 8 / 36, 0).path)
 
 
@@ -44,11 +48,15 @@ def prepared(tmp_path_factory):
 def points(prepared, tmp_path, monkeypatch):
     """Make a study's folder and its points; all workers share one core, which is not reserved."""
     monkeypatch.setattr(
-        reserve, "cores", lambda found, count: contextlib.nullcontext(([found[0]] * count, True))
+        reserve,
+        "cores",
+        lambda found, count: contextlib.nullcontext(([found[0]] * count, True)),
     )
 
     def make(strategies, workers, epochs=2):
-        text = TEXT.format(task=SMALL_UNET, strategies=strategies, workers=workers, epochs=epochs)
+        text = TEXT.format(
+            task=SMALL_UNET, strategies=strategies, workers=workers, epochs=epochs
+        )
         study = parse_study(text, Path("study.toml"))
         made = [point.with_files(*prepared) for point in expand(study, gpus=0, cores=8)]
         return StudyFolder.create_or_open(tmp_path / "study", study, made, text), made
@@ -66,18 +74,26 @@ def test_one_worker_of_a_server_computes_what_plain_training_does_bit_for_bit(po
     assert failure is None
     one, other = plain.result(), served.result()
     assert other.weights_digest == one.weights_digest
-    assert (other.validation, other.updates, other.global_batch) == (one.validation, one.updates, 3)
+    assert (other.validation, other.updates, other.global_batch) == (
+        one.validation,
+        one.updates,
+        3,
+    )
     assert [epoch.loss for epoch in served.epochs()] == pytest.approx(
         [epoch.loss for epoch in plain.epochs()]
     )
     assert served.model.exists()
 
 
-def test_two_workers_update_by_themselves_stop_and_go_on_and_end_with_the_first_that_is_lost(points):
+def test_two_workers_update_by_themselves_stop_and_go_on_and_end_with_the_first_that_is_lost(
+    points,
+):
     folder, (point,) = points(["parameter-server"], [2], epochs=3)
 
     def stop(run, progress):
-        if progress is None:  # as soon as the run exists: its epochs may be shorter than a look at it
+        if (
+            progress is None
+        ):  # as soon as the run exists: its epochs may be shorter than a look at it
             run.ask_to_stop()
 
     failure, stopped = run_of(folder, point, stop)
@@ -99,6 +115,8 @@ def test_two_workers_update_by_themselves_stop_and_go_on_and_end_with_the_first_
     assert lost == done == stopped
     assert (result.workers, result.epochs) == (2, 3)
     assert result.restarts >= 1, "it may have been killed before it trained"
-    assert result.updates == 3 * len(range(0, 28, 3)), "each batch is an update of its own"
+    assert result.updates == 3 * len(range(0, 28, 3)), (
+        "each batch is an update of its own"
+    )
     assert result.samples_processed == 3 * 28
     assert [rank.rank for rank in done.ranks()] == [0, 1]

@@ -61,14 +61,18 @@ BROKEN = {
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = make_study(tmp_path_factory.mktemp("made") / "study", runs=10, epochs=4, seeds=1).path
+    folder = make_study(
+        tmp_path_factory.mktemp("made") / "study", runs=10, epochs=4, seeds=1
+    ).path
     runs = [folder / "points" / name / "run-1" for name in POINTS]
     for place, (name, breaks, _, _) in BROKEN.items():
         breaks(runs[place] / name)
     shutil.rmtree(runs[6])
     (runs[7] / "epochs.jsonl").unlink()
     lines = (runs[8] / "epochs.jsonl").read_text().splitlines()
-    (runs[8] / "epochs.jsonl").write_text("\n".join([lines[0], lines[1][:50], *lines[2:]]) + "\n")
+    (runs[8] / "epochs.jsonl").write_text(
+        "\n".join([lines[0], lines[1][:50], *lines[2:]]) + "\n"
+    )
     (folder / "points" / "notes.txt").write_text("mine")
     (folder / "points" / POINTS[9] / "run-x").mkdir()
     (folder / "points" / POINTS[9] / "run-0").write_text("no folder")
@@ -90,11 +94,17 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_status_names_each_with_its_state_and_goes_on(study, capsys):
-    record = json.loads("{" + said(capsys, "status", study, "--format", "json").partition("{")[2])
+    record = json.loads(
+        "{" + said(capsys, "status", study, "--format", "json").partition("{")[2]
+    )
     points = {point["name"]: point for point in record["points"]}
     for place, (name, _, state, words) in BROKEN.items():
         result = points[POINTS[place]]
-        assert (result["state"], name in result["reason"], words in result["reason"]) == (
+        assert (
+            result["state"],
+            name in result["reason"],
+            words in result["reason"],
+        ) == (
             state,
             True,
             True,
@@ -111,10 +121,21 @@ def test_the_report_names_each_and_counts_the_sound_ones(study, capsys):
         assert f"{POINTS[place]}: {name}" not in text
     assert f"1 run is missing: {POINTS[6]}." in text
     rows = said(capsys, "report", study, "--format", "csv")
-    assert [f"horovod,{workers}," in rows for workers in (2, 4, 8, 16)] == [False, True, True, True]
-    assert f"Records of {POINTS[7]} are left out: epochs.jsonl holds 0 of 4 epochs." in text
+    assert [f"horovod,{workers}," in rows for workers in (2, 4, 8, 16)] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert (
+        f"Records of {POINTS[7]} are left out: epochs.jsonl holds 0 of 4 epochs."
+        in text
+    )
     for place, name in {8: "epochs.jsonl", 9: "ranks.jsonl"}.items():
-        assert f"Records of {POINTS[place]} are left out: {name} differs from its checksum" in text
+        assert (
+            f"Records of {POINTS[place]} are left out: {name} differs from its checksum"
+            in text
+        )
 
 
 def test_a_file_that_may_not_be_read_is_named(study, capsys, monkeypatch):
@@ -128,4 +149,7 @@ def test_a_file_that_may_not_be_read_is_named(study, capsys, monkeypatch):
 
     monkeypatch.setattr(os, "open", refuse)
     text = said(capsys, "report", study, "--format", "markdown").replace("\\", "")
-    assert f"{POINTS[9]} is corrupt and not counted: result.json cannot be read: Permission denied" in text
+    assert (
+        f"{POINTS[9]} is corrupt and not counted: result.json cannot be read: Permission denied"
+        in text
+    )

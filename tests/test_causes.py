@@ -37,14 +37,19 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
         tmp_path,
         {
             "multiworker-w2-s0": {"rank": 1, "python": "import sys\nsys.exit(0)"},
-            "multiworker-w2-s1": {"rank": 1, "python": "import os\nos.kill(os.getpid(), 9)"},
+            "multiworker-w2-s1": {
+                "rank": 1,
+                "python": "import os\nos.kill(os.getpid(), 9)",
+            },
             "multiworker-w2-s2": {
                 "rank": 1,
                 "python": "def build():\n    raise KeyError('[/mask]')\nbuild()",
             },
         },
     )
-    code, output = scalestudy("run", file, "--no-report", cwd=tmp_path, module="stand_in")
+    code, output = scalestudy(
+        "run", file, "--no-report", cwd=tmp_path, module="stand_in"
+    )
     assert code == 1
     folder = tmp_path / "studies" / "study"
     said = failures(folder)
@@ -56,7 +61,9 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
         "multiworker-w2-s2": "rank 1 ended with exit code 1: KeyError: '[/mask]' (task.py, line 2, in build)",
     }
     _, status = scalestudy("status", folder, "--format", "json", cwd=tmp_path)
-    assert {item["name"]: item["reason"] for item in json.loads(status)["points"]} == said
+    assert {
+        item["name"]: item["reason"] for item in json.loads(status)["points"]
+    } == said
     _, report = scalestudy("report", folder, "--format", "json", cwd=tmp_path)
     for name, reason in said.items():
         assert f"{name} failed: {reason}" in in_one_line(output)
@@ -65,8 +72,12 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
 
 
 @pytest.mark.parametrize("what", ["the run", "the study"])
-def test_what_is_removed_while_it_trains_keeps_no_other_point_from_running(tmp_path, what):
-    file = write(tmp_path, ["multiworker"], (1, 2))  # a text by which two workers come first
+def test_what_is_removed_while_it_trains_keeps_no_other_point_from_running(
+    tmp_path, what
+):
+    file = write(
+        tmp_path, ["multiworker"], (1, 2)
+    )  # a text by which two workers come first
     plan(tmp_path, {"multiworker-w2-s0": {"seconds": 300}})
     process = start("run", file, cwd=tmp_path, module="stand_in")
     folder = tmp_path / "studies" / "study"
@@ -76,26 +87,36 @@ def test_what_is_removed_while_it_trains_keeps_no_other_point_from_running(tmp_p
     output, _ = process.communicate(timeout=600)
     assert process.returncode == 1
     assert "Traceback" not in output
-    assert f"multiworker-w2-s0 failed: its folder was removed while it ran: {run}" in output.replace(
-        "\n", " "
+    assert (
+        f"multiworker-w2-s0 failed: its folder was removed while it ran: {run}"
+        in output.replace("\n", " ")
     )
     assert not workers_of(folder)
     done = list(folder.glob("points/multiworker-w1-s0/run-1/result.json"))
     if what == "the study":
-        assert "which was removed while the study ran" in in_one_line(output) and not done
+        assert (
+            "which was removed while the study ran" in in_one_line(output) and not done
+        )
     else:
         assert done
 
 
-def test_a_disk_that_a_run_has_filled_is_named_in_its_folder_and_raises_nothing(tmp_path, small_disk):
+def test_a_disk_that_a_run_has_filled_is_named_in_its_folder_and_raises_nothing(
+    tmp_path, small_disk
+):
     file = write(tmp_path, ["single"], (1,), seeds=(0, 1))
     plan(small_disk, {"single-w1-s0": {"python": FILL}})
     out = small_disk / "studies" / "study"
-    code, output = scalestudy("run", file, "--out", out, cwd=tmp_path, module="stand_in")
+    code, output = scalestudy(
+        "run", file, "--out", out, cwd=tmp_path, module="stand_in"
+    )
     assert code == 1
     assert "Traceback" not in output
     reason = failures(out)["single-w1-s0"]
-    assert "No space left on device" in reason and f"{out}/points/single-w1-s0/run-1" in reason
+    assert (
+        "No space left on device" in reason
+        and f"{out}/points/single-w1-s0/run-1" in reason
+    )
     assert f"single-w1-s0 failed: {reason}" in in_one_line(output)
     assert not workers_of(out)
 
@@ -165,15 +186,25 @@ def test_a_tasks_file_that_ends_a_real_run_is_named_under_every_strategy(tmp_pat
 
 
 @pytest.mark.parametrize("strategy", [*SEVERAL, *TORCH])
-def test_a_rank_that_is_killed_while_the_others_wait_for_it_is_named(tmp_path, strategy):
-    process = start("run", write(tmp_path, [strategy], (2,), epochs=500), "--no-report", cwd=tmp_path)
+def test_a_rank_that_is_killed_while_the_others_wait_for_it_is_named(
+    tmp_path, strategy
+):
+    process = start(
+        "run",
+        write(tmp_path, [strategy], (2,), epochs=500),
+        "--no-report",
+        cwd=tmp_path,
+    )
     folder = tmp_path / "studies" / "study"
     run = folder / "points" / f"{strategy}-w2-s0" / "run-1"
     wait_for((run / "epochs.jsonl").exists, "epochs", process)
     os.kill(pid_of(run, 1), signal.SIGKILL)
     output, _ = process.communicate(timeout=600)
     assert process.returncode == 1
-    assert "rank 1 was ended by SIGKILL, but not by the kernel for lack of memory" in in_one_line(output)
+    assert (
+        "rank 1 was ended by SIGKILL, but not by the kernel for lack of memory"
+        in in_one_line(output)
+    )
     assert not workers_of(folder)
 
 

@@ -55,7 +55,9 @@ def calls(source: str, name: str) -> list[ast.Call]:
     return [
         node
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == name
     ]
 
 
@@ -70,7 +72,10 @@ def names_in(source: str) -> set[str]:
 def assigned(source: str) -> dict[str, Any]:
     """Return the constants that a cell assigns; it must do nothing else."""
     statements = ast.parse(source).body
-    return {statement.targets[0].id: ast.literal_eval(statement.value) for statement in statements}
+    return {
+        statement.targets[0].id: ast.literal_eval(statement.value)
+        for statement in statements
+    }
 
 
 def claimed(lesson: str) -> list[ast.expr]:
@@ -80,7 +85,9 @@ def claimed(lesson: str) -> list[ast.expr]:
 
 
 def module_of_answers() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("course_answers", COURSE / "answers.py")
+    specification = importlib.util.spec_from_file_location(
+        "course_answers", COURSE / "answers.py"
+    )
     module = importlib.util.module_from_spec(specification)
     sys.modules[module.__name__] = module  # dataclasses need it there
     specification.loader.exec_module(module)
@@ -97,16 +104,25 @@ def test_there_are_ten_lessons():
 @pytest.mark.parametrize("lesson", LESSONS)
 class TestLesson:
     def test_it_holds_no_path_of_a_machine(self, lesson):
-        assert not re.search(r"""["'` ]/(home|root|work|tmp|data)\b""", json.dumps(cells(lesson)))
+        assert not re.search(
+            r"""["'` ]/(home|root|work|tmp|data)\b""", json.dumps(cells(lesson))
+        )
 
     def test_its_stored_outputs_are_of_this_text_and_hold_no_warnings(self, lesson):
         *before, check = [cell for cell in cells(lesson) if cell["cell_type"] == "code"]
         if lesson not in STORED:
             assert not any(cell["outputs"] for cell in before)
             return
-        assert [cell["execution_count"] for cell in before] == list(range(1, len(before) + 1))
+        assert [cell["execution_count"] for cell in before] == list(
+            range(1, len(before) + 1)
+        )
         assert not check["outputs"]
-        assert not [output for cell in before for output in cell["outputs"] if output.get("name") == "stderr"]
+        assert not [
+            output
+            for cell in before
+            for output in cell["outputs"]
+            if output.get("name") == "stderr"
+        ]
         (printed,) = cells(lesson)[-4]["outputs"]
         (call,) = calls(text(cells(lesson)[-4]), "confirm")
         claims = [f"✓ {key.value}" for key in call.args[0].keys]
@@ -132,11 +148,15 @@ class TestLesson:
         assert len(runs) == len(parts) - 9
         assert "code" in runs
 
-    def test_its_prediction_is_left_to_the_reader_and_held_against_the_answer(self, lesson):
+    def test_its_prediction_is_left_to_the_reader_and_held_against_the_answer(
+        self, lesson
+    ):
         predicted = assigned(text(cells(lesson)[2]))
         assert predicted
         assert not any(predicted.values())
-        compared = [call.args[1].id for call in calls(text(cells(lesson)[-4]), "compare")]
+        compared = [
+            call.args[1].id for call in calls(text(cells(lesson)[-4]), "compare")
+        ]
         assert compared == list(predicted)
 
     def test_its_claims_are_checked_on_names_that_it_computed(self, lesson):
@@ -146,25 +166,36 @@ class TestLesson:
             assert any(isinstance(node, ast.Name) for node in ast.walk(value))
 
     def test_the_columns_of_runs_that_it_reads_exist(self, lesson):
-        code = " ".join(text(cell) for cell in cells(lesson) if cell["cell_type"] == "code")
-        selected = re.findall(r"study\.runs(?:\.sort\([^)]*\))?\.select\(([^)]*)\)", code)
+        code = " ".join(
+            text(cell) for cell in cells(lesson) if cell["cell_type"] == "code"
+        )
+        selected = re.findall(
+            r"study\.runs(?:\.sort\([^)]*\))?\.select\(([^)]*)\)", code
+        )
         read = re.findall(r'study\.runs(?:\.sort\([^)]*\))?\["(\w+)"\]', code)
         assert {*re.findall(r'"(\w+)"', " ".join(selected)), *read} <= set(RUN_FIELDS)
 
     def test_its_exercise_is_left_to_the_reader_and_checked(self, lesson):
-        *others, values, check = [code(cell) for cell in cells(lesson) if cell["cell_type"] == "code"]
+        *others, values, check = [
+            code(cell) for cell in cells(lesson) if cell["cell_type"] == "code"
+        ]
         names = assigned(values)
         assert set(names.values()) == {None}
         assert set(names) == set(ANSWERS.EXERCISES[number(lesson)])
         (call,) = calls(check, "check")
         assert ast.literal_eval(call.args[0]) == number(lesson)
-        assert {word.arg: word.value.id for word in call.keywords} == {name: name for name in names}
-        assert not set(names) & set().union(*map(names_in, others))  # otherwise one overwrites the other
+        assert {word.arg: word.value.id for word in call.keywords} == {
+            name: name for name in names
+        }
+        assert not set(names) & set().union(
+            *map(names_in, others)
+        )  # otherwise one overwrites the other
 
 
 class TestAnswers:
     @pytest.mark.parametrize(
-        ("lesson", "name"), [(n, name) for n, of in ANSWERS.EXERCISES.items() for name in of]
+        ("lesson", "name"),
+        [(n, name) for n, of in ANSWERS.EXERCISES.items() for name in of],
     )
     def test_a_wrong_answer_is_refused_with_its_own_hint(self, lesson, name):
         exercise = ANSWERS.EXERCISES[lesson][name]
@@ -173,7 +204,9 @@ class TestAnswers:
             with pytest.raises(ANSWERS.DoesNotHold, match=re.escape(hint)):
                 ANSWERS.check(lesson, **{name: answer})
         for answer in (-1, "a word", [1, 2]):
-            with pytest.raises(ANSWERS.DoesNotHold, match=re.escape(exercise.otherwise)):
+            with pytest.raises(
+                ANSWERS.DoesNotHold, match=re.escape(exercise.otherwise)
+            ):
                 ANSWERS.check(lesson, **{name: answer})
         with pytest.raises(ANSWERS.DoesNotHold, match=name):
             ANSWERS.check(lesson, **{name: None})
@@ -183,7 +216,12 @@ class TestAnswers:
         ANSWERS.check(1, batch_for_half=np.int64(1024))
         ANSWERS.check(2, factors=np.array([0.2, 0.2, 0.2, 0.4]))
         ANSWERS.check(7, serial_seconds=6.7)
-        ANSWERS.check(6, half_width=scipy.stats.t.ppf(0.975, 2) * np.std([10, 11, 12], ddof=1) / np.sqrt(3))
+        ANSWERS.check(
+            6,
+            half_width=scipy.stats.t.ppf(0.975, 2)
+            * np.std([10, 11, 12], ddof=1)
+            / np.sqrt(3),
+        )
 
     def test_a_claim_that_does_not_hold_is_refused_after_all_are_printed(self, capsys):
         with pytest.raises(ANSWERS.DoesNotHold, match="1"):
@@ -204,10 +242,19 @@ def test_its_studies_fit_a_laptop_of_two_cores():
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A copy of the course, whose lessons share their studies, and a Jupyter without settings."""
     place = tmp_path_factory.mktemp("course")
-    copy = shutil.copytree(COURSE, place / "course", ignore=shutil.ignore_patterns("studies"))
-    source = os.pathsep.join([str(COURSE.parent / "src"), os.environ.get("PYTHONPATH", "")])
+    copy = shutil.copytree(
+        COURSE, place / "course", ignore=shutil.ignore_patterns("studies")
+    )
+    source = os.pathsep.join(
+        [str(COURSE.parent / "src"), os.environ.get("PYTHONPATH", "")]
+    )
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+        for name in (
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_DATA_DIR",
+            "JUPYTER_RUNTIME_DIR",
+            "IPYTHONDIR",
+        ):
             patch.setenv(name, str(place / name))
         patch.setenv("PYTHONPATH", source)
         yield copy
@@ -215,27 +262,43 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def execute(folder: Path, lesson: str, **answers: Any) -> Any:
     """Run the notebook with the right answers, except for those given; return it with its outputs."""
-    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (dev extra)")
-    client = pytest.importorskip("nbclient", reason="nbclient is not installed (dev extra)")
+    nbformat = pytest.importorskip(
+        "nbformat", reason="nbformat is not installed (dev extra)"
+    )
+    client = pytest.importorskip(
+        "nbclient", reason="nbclient is not installed (dev extra)"
+    )
     pytest.importorskip("ipykernel", reason="ipykernel is not installed (dev extra)")
     notebook = nbformat.read(folder / f"{lesson}.ipynb", as_version=4)
     nbformat.validate(notebook)
-    right = {name: exercise.right for name, exercise in ANSWERS.EXERCISES[number(lesson)].items()}
+    right = {
+        name: exercise.right
+        for name, exercise in ANSWERS.EXERCISES[number(lesson)].items()
+    }
     written = [f"{name} = {value!r}" for name, value in {**right, **answers}.items()]
     notebook.cells[-2].source = "\n".join(written)
-    client.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
+    client.NotebookClient(
+        notebook, timeout=600, resources={"metadata": {"path": str(folder)}}
+    ).execute()
     return notebook
 
 
 @pytest.mark.parametrize(
     "lesson",
     [
-        pytest.param(lesson, marks=pytest.mark.slow if number(lesson) in COMPUTED else pytest.mark.engine)
+        pytest.param(
+            lesson,
+            marks=pytest.mark.slow
+            if number(lesson) in COMPUTED
+            else pytest.mark.engine,
+        )
         for lesson in LESSONS
     ],
 )
 def test_it_runs_and_its_answers_hold(folder, lesson):
-    if lesson in STORED and not all(importlib.util.find_spec(name) for name in ("horovod", "torch")):
+    if lesson in STORED and not all(
+        importlib.util.find_spec(name) for name in ("horovod", "torch")
+    ):
         pytest.skip("Horovod or PyTorch is not installed")
     notebook = execute(folder, lesson)
     said = [output for cell in notebook.cells for output in cell.get("outputs", [])]
@@ -250,10 +313,14 @@ def test_it_runs_and_its_answers_hold(folder, lesson):
 
 @pytest.mark.slow
 def test_a_wrong_answer_stops_the_notebook_with_its_hint_alone(folder):
-    client = pytest.importorskip("nbclient", reason="nbclient is not installed (dev extra)")
+    client = pytest.importorskip(
+        "nbclient", reason="nbclient is not installed (dev extra)"
+    )
     (wrong, hint), *_ = ANSWERS.EXERCISES[2]["factors"].elsewhere.items()
     lesson = LESSONS[1]
     with pytest.raises(client.exceptions.CellExecutionError) as stopped:
         execute(folder, lesson, factors=wrong)
     assert hint in stopped.value.traceback
-    assert "answers.py" not in stopped.value.traceback  # this place does not help the reader
+    assert (
+        "answers.py" not in stopped.value.traceback
+    )  # this place does not help the reader

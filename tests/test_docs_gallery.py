@@ -19,7 +19,9 @@ def test_study_files_are_valid(file, monkeypatch):
     assert parse_study(file.read_text(), file).name == file.stem
 
 
-def test_the_pictures_of_published_numbers_are_made_from_their_table(tmp_path, monkeypatch):
+def test_the_pictures_of_published_numbers_are_made_from_their_table(
+    tmp_path, monkeypatch
+):
     spec = importlib.util.spec_from_file_location("make_gallery", GALLERY / "make.py")
     make = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make)
@@ -29,5 +31,7 @@ def test_the_pictures_of_published_numbers_are_made_from_their_table(tmp_path, m
     assert {picture.name for picture in tmp_path.glob("*.svg")} == kept
     numbers = re.compile(r'aria-label="Workers: [^"]*"')
     for name in kept:
-        assert numbers.findall((tmp_path / name).read_text()) == numbers.findall((GALLERY / name).read_text())
+        assert numbers.findall((tmp_path / name).read_text()) == numbers.findall(
+            (GALLERY / name).read_text()
+        )
     assert numbers.search((GALLERY / "published-unet-speedup.svg").read_text())

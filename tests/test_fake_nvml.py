@@ -16,14 +16,20 @@ FUNCTIONS = [name for name in vars(FakeNvml) if name.startswith("nvml")]
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_its_functions_have_the_names_and_arguments_of_pynvml(name):
     ours = list(inspect.signature(getattr(FakeNvml(), name)).parameters)
-    theirs = inspect.signature(inspect.unwrap(getattr(pynvml, name))).parameters.values()
+    theirs = inspect.signature(
+        inspect.unwrap(getattr(pynvml, name))
+    ).parameters.values()
     assert ours == [item.name for item in theirs if item.default is item.empty]
 
 
 def test_a_refusal_is_an_error_of_pynvml():
     with pytest.raises(pynvml.NVMLError_GpuIsLost) as error:
         FakeNvml().nvmlDeviceGetName(Card("GPU-x", fails={"*": GPU_IS_LOST}))
-    assert error.value.value == FakeNvml().NVML_ERROR_GPU_IS_LOST == pynvml.NVML_ERROR_GPU_IS_LOST
+    assert (
+        error.value.value
+        == FakeNvml().NVML_ERROR_GPU_IS_LOST
+        == pynvml.NVML_ERROR_GPU_IS_LOST
+    )
     with pytest.raises(pynvml.NVMLError_LibraryNotFound):
         FakeNvml(driver=None).nvmlInit()
 

@@ -29,7 +29,12 @@ def _forks(pytestconfig):
 
 def start(*actions: str, python: str = sys.executable, **how) -> subprocess.Popen[str]:
     """Start `tell_start.py`, which prints what it is and then does these actions."""
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    streams = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
     return subprocess.Popen([python, str(TELL), *actions], **(streams | how))
 
 
@@ -48,7 +53,12 @@ def is_fork(**how) -> bool:
 @pytest.mark.parametrize("leads", [False, True])
 def test_a_fork_finds_what_a_new_python_finds(tmp_path, leads):
     paths = os.pathsep.join(map(str, (tmp_path, SOURCE)))
-    variables = {**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
+    variables = {
+        **os.environ,
+        "PYTHONPATH": paths,
+        "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": "1",
+    }
     how = {"cwd": tmp_path, "env": variables, "start_new_session": leads}
     forked, code, errors = told("a", "b", **how)
     with forking.new_pythons():
@@ -111,8 +121,12 @@ def test_a_fork_gets_signals_and_is_waited_for_and_killed_like_any_child():
         ("HOME", "/nowhere"),
     ],
 )
-def test_variables_that_are_read_at_import_must_be_those_of_the_process_to_fork(name, value):
-    assert not forking.differing({**os.environ, "XDG_CACHE_HOME": "/nowhere", "TF_TOKEN": "secret"})
+def test_variables_that_are_read_at_import_must_be_those_of_the_process_to_fork(
+    name, value
+):
+    assert not forking.differing(
+        {**os.environ, "XDG_CACHE_HOME": "/nowhere", "TF_TOKEN": "secret"}
+    )
     assert forking.differing({**os.environ, name: value}) == {name}
 
 
@@ -123,11 +137,17 @@ def test_where_they_differ_or_modules_are_brought_a_new_python_starts(tmp_path):
     assert not is_fork(env={**os.environ, "KERAS_BACKEND": "jax"})
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "of_a_test.py").touch()
-    assert is_fork(env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])})
+    assert is_fork(
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])}
+    )
     (tmp_path / "sitecustomize.py").touch()
-    assert not is_fork(env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])})
+    assert not is_fork(
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])}
+    )
     (tmp_path / "sitecustomize.py").rename(tmp_path / "torch.py")
-    assert not is_fork(env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])})
+    assert not is_fork(
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])}
+    )
 
 
 @pytest.mark.slow
@@ -145,14 +165,21 @@ def test_a_command_that_cannot_start_is_refused_as_ever(tmp_path):
 
 def digests(folder: Path) -> dict[str, str]:
     files = folder.glob("points/*/run-1/result.json")
-    return {file.parts[-3]: json.loads(file.read_text())["weights_digest"] for file in files}
+    return {
+        file.parts[-3]: json.loads(file.read_text())["weights_digest"] for file in files
+    }
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("strategies", [["multiworker", *HOROVOD], *TORCH], ids=" ".join)
+@pytest.mark.parametrize(
+    "strategies", [["multiworker", *HOROVOD], *TORCH], ids=" ".join
+)
 def test_forked_workers_learn_the_same_weights_bit_for_bit(tmp_path, strategies):
     learnt = {}
-    for how, context in (("fork", contextlib.nullcontext()), ("new", forking.new_pythons())):
+    for how, context in (
+        ("fork", contextlib.nullcontext()),
+        ("new", forking.new_pythons()),
+    ):
         folder = tmp_path / how
         folder.mkdir()
         with context:

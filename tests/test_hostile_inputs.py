@@ -67,11 +67,17 @@ def refused_too_late(arguments: list[str]) -> None:
     ],
 )
 def test_every_fault_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, main: object, must: bool, verdict: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    main: object,
+    must: bool,
+    verdict: str,
 ) -> None:
     monkeypatch.setattr("scalestudy.cli.main", main)
     outcome = judge(
-        Case("any", "one", lambda folder: ["run"], must), tmp_path, 1.0 if main is waits else 60.0
+        Case("any", "one", lambda folder: ["run"], must),
+        tmp_path,
+        1.0 if main is waits else 60.0,
     )
     assert outcome.verdict == verdict
 
@@ -81,6 +87,8 @@ def test_a_part_of_all_bad_inputs_is_refused_or_shown_for_what_it_is() -> None:
     command = [sys.executable, str(BENCHMARKS / "hostile_inputs.py"), "--every", "40"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    inputs, refusals = map(int, re.search(r"(?m)^all +(\d+) +(\d+)", done.stdout).groups())
+    inputs, refusals = map(
+        int, re.search(r"(?m)^all +(\d+) +(\d+)", done.stdout).groups()
+    )
     assert inputs > 40
     assert refusals > inputs / 2

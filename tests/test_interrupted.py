@@ -50,7 +50,9 @@ def _cores_of_its_own():
     """Grant the same cores every time: a run resumes only under the conditions of its start."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            reserve, "cores", lambda found, count: contextlib.nullcontext((list(found[:count]), True))
+            reserve,
+            "cores",
+            lambda found, count: contextlib.nullcontext((list(found[:count]), True)),
         )
         yield
 
@@ -60,8 +62,16 @@ class Runs:
 
     def __init__(self, path: Path, cache: Path, strategy: str) -> None:
         alone = strategy == "single"
-        task, source, workers = ("cnn", "digits", 1) if alone else (SMALL_UNET, "indents:36", 2)
-        text = TEXT.format(task=task, source=source, strategy=strategy, workers=workers, batch=6 // workers)
+        task, source, workers = (
+            ("cnn", "digits", 1) if alone else (SMALL_UNET, "indents:36", 2)
+        )
+        text = TEXT.format(
+            task=task,
+            source=source,
+            strategy=strategy,
+            workers=workers,
+            batch=6 // workers,
+        )
         study = parse_study(text, Path("study.toml"))
         (point,) = expand(study, gpus=0, cores=8)
         if alone:
@@ -107,7 +117,10 @@ def position_of(run) -> Position:
 
 
 def learnt(result: Result, epochs: list[EpochRecord]) -> list:
-    told = [(item.epoch, item.steps, item.samples, item.loss, item.validation) for item in epochs]
+    told = [
+        (item.epoch, item.steps, item.samples, item.loss, item.validation)
+        for item in epochs
+    ]
     return [
         result.weights_digest,
         result.quality,
@@ -139,7 +152,9 @@ def undisturbed(tmp_path_factory, cache):
 
 
 @pytest.mark.parametrize("strategy", SEVERAL)
-def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cache, undisturbed, strategy):
+def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(
+    tmp_path, cache, undisturbed, strategy
+):
     runs = Runs(tmp_path / "r", cache, strategy)
     assert "stopped on request" in runs.run(stop_before_the_first_step).reason
     run = runs.only_run()
@@ -162,7 +177,9 @@ def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cach
     assert result.began == position.began < run.ranks()[0].began
     assert result.hosts == [socket.gethostname()]
     assert sum(result.phases.values()) == pytest.approx(result.wall_seconds, rel=0.02)
-    assert result.training_seconds == pytest.approx(sum(item.train_seconds for item in run.epochs()))
+    assert result.training_seconds == pytest.approx(
+        sum(item.train_seconds for item in run.epochs())
+    )
     assert not run.checkpoint.exists()
     assert not run.stop.exists()
     assert all("(restart 1)" in log.read_text() for log in logs)
@@ -194,7 +211,9 @@ def test_a_run_interrupted_after_its_checkpoint_repeats_what_came_after_and_coun
     assert run.result().restarts == 2  # both resumed from the same checkpoint
 
 
-def test_a_torn_checkpoint_is_named_and_the_run_begins_again(tmp_path, left, undisturbed):
+def test_a_torn_checkpoint_is_named_and_the_run_begins_again(
+    tmp_path, left, undisturbed
+):
     runs = left(tmp_path / "r")
     run = runs.only_run()
     run.checkpoint.write_bytes(run.checkpoint.read_bytes()[:100])

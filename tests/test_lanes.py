@@ -15,7 +15,11 @@ def test_files_that_go_together_exist():
 
 def test_a_file_is_in_one_group_and_alone_if_none_names_it():
     assert lanes.group("slurm/test_check.py") == "slurm: checks"
-    assert lanes.group("engines/tensorflow/test_new.py") == lanes.group("tasks/test_new.py") == "framework"
+    assert (
+        lanes.group("engines/tensorflow/test_new.py")
+        == lanes.group("tasks/test_new.py")
+        == "framework"
+    )
     assert lanes.group("training/test_new.py") == "training"
     assert lanes.group("training/test_equality.py") == "equality"
     assert lanes.group("engines/tensorflow/test_mpirun.py") == "mpirun"
@@ -42,4 +46,7 @@ def test_within_a_group_files_begin_as_they_are_named():
 def test_what_takes_the_framework_of_the_process_is_in_a_group_that_does():
     for file in TESTS.rglob("test_*.py"):
         if re.search(r"\ndef \w+\([^)]*\bframework\b", file.read_text()):
-            assert lanes.group(str(file.relative_to(TESTS))) in ("training", "framework"), file
+            assert lanes.group(str(file.relative_to(TESTS))) in (
+                "training",
+                "framework",
+            ), file

@@ -19,7 +19,12 @@ SET = SimpleNamespace(inputs=IMAGES, targets=np.arange(6, dtype=np.int32) % 3)
 
 
 def delivered(*batches, add=0):
-    return proof([(IMAGES[list(rows)] + np.uint8(add), SET.targets[list(rows)]) for rows in batches])
+    return proof(
+        [
+            (IMAGES[list(rows)] + np.uint8(add), SET.targets[list(rows)])
+            for rows in batches
+        ]
+    )
 
 
 @pytest.mark.parametrize("name", ["ours", "tf.data", "Grain"])
@@ -27,7 +32,9 @@ def test_every_sample_once_in_any_order_is_the_whole_set(name):
     compare_loaders.prove(name, delivered([5, 1], [0, 2, 4], [3]), SET)
 
 
-@pytest.mark.parametrize("batches", [[[0, 1, 2, 3, 4]], [[0, 1, 2, 3, 4, 5], [5]], [[0, 1, 2, 3, 4, 4]]])
+@pytest.mark.parametrize(
+    "batches", [[[0, 1, 2, 3, 4]], [[0, 1, 2, 3, 4, 5], [5]], [[0, 1, 2, 3, 4, 4]]]
+)
 @pytest.mark.parametrize("name", ["ours", "PyTorch", "tf.data"])
 def test_a_sample_that_is_missing_or_comes_twice_is_found(name, batches):
     with pytest.raises((AssertionError, ValueError)):

@@ -16,14 +16,23 @@ from packaging.version import Version
 from scalestudy.util.modules import UNKNOWN_VERSION
 
 PROJECT = Path(__file__).parents[1]
-FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", ".git_archival.txt", ".gitattributes")
+FILES = (
+    "pyproject.toml",
+    "setup.py",
+    "README.md",
+    "LICENSE",
+    ".git_archival.txt",
+    ".gitattributes",
+)
 TEMPLATES = (
     "report/templates/document.html.j2",
     "launch/queue/templates/job.sh.j2",
     "py.typed",
     "features/imported/published-unet.csv",
 )
-NO_NETWORK = re.compile("NewConnectionError|NameResolutionError|ConnectTimeoutError|new connection")
+NO_NETWORK = re.compile(
+    "NewConnectionError|NameResolutionError|ConnectTimeoutError|new connection"
+)
 
 pytestmark = pytest.mark.package
 
@@ -31,11 +40,15 @@ pytestmark = pytest.mark.package
 def environment() -> dict[str, str]:
     """Return this environment without variables that lead to this source or change what Git does."""
     away = ("PYTHONPATH", "SETUPTOOLS_SCM_", "GIT_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(away)}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(away)
+    }
     return kept | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
 
-def run(*command: str | Path, cwd: Path, code: int = 0) -> "subprocess.CompletedProcess[str]":
+def run(
+    *command: str | Path, cwd: Path, code: int = 0
+) -> "subprocess.CompletedProcess[str]":
     done = subprocess.run(
         list(map(str, command)),
         cwd=cwd,
@@ -45,7 +58,9 @@ def run(*command: str | Path, cwd: Path, code: int = 0) -> "subprocess.Completed
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert done.returncode == code, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    assert done.returncode == code, (
+        f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    )
     return done
 
 
@@ -86,14 +101,18 @@ def test_the_version_is_the_tags_and_grows_between_them(history: Path):
     assert Version(before) < Version(at) < Version(after) < Version("2.3.5")
     # A clone without tags counts from the last release that the changelog names.
     released = re.findall(
-        r"^## \[(\d+\.\d+\.\d+)\]", (PROJECT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+        r"^## \[(\d+\.\d+\.\d+)\]",
+        (PROJECT / "CHANGELOG.md").read_text("utf-8"),
+        re.MULTILINE,
     )
     assert Version(before).is_devrelease
     assert Version(released[0]) < Version(UNKNOWN_VERSION) < Version(before)
     assert before.endswith(git(history, "rev-parse", "--short", "v2.3.4"))
 
 
-def test_an_archive_of_a_tag_knows_it_and_source_without_history_has_a_version_too(history: Path):
+def test_an_archive_of_a_tag_knows_it_and_source_without_history_has_a_version_too(
+    history: Path,
+):
     git(history, "tag", "v2.3.4")
     for archive, expected in (("tagged", "2.3.4"), ("bare", UNKNOWN_VERSION)):
         git(history, "archive", f"--output={archive}.tar", "HEAD")
@@ -107,7 +126,10 @@ def test_an_archive_of_a_tag_knows_it_and_source_without_history_has_a_version_t
 def test_source_that_is_not_installed_has_a_version_too(tmp_path: Path):
     shutil.copytree(PROJECT / "src" / "scalestudy", tmp_path / "scalestudy")
     program = "import sys; sys.path.insert(0, '.'); import scalestudy; print(scalestudy.__version__)"
-    assert run(sys.executable, "-I", "-S", "-c", program, cwd=tmp_path).stdout.strip() == UNKNOWN_VERSION
+    assert (
+        run(sys.executable, "-I", "-S", "-c", program, cwd=tmp_path).stdout.strip()
+        == UNKNOWN_VERSION
+    )
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +139,15 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in FILES:
         shutil.copy(PROJECT / name, folder)
     shutil.copytree(
-        PROJECT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
+        PROJECT / "src",
+        folder / "src",
+        ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", ".*"),
     )
-    shutil.copytree(PROJECT / "docs", folder / "docs", ignore=shutil.ignore_patterns("__pycache__", "*.png"))
+    shutil.copytree(
+        PROJECT / "docs",
+        folder / "docs",
+        ignore=shutil.ignore_patterns("__pycache__", "*.png"),
+    )
     git(folder, "init", "--quiet")
     commit(folder)
     git(folder, "tag", "v9.8.7")
@@ -128,23 +156,39 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(source: Path) -> Path:
-    pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist")
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        "dist",
+    )
     run(*pip, ".", cwd=source)
     (built,) = (source / "dist").glob("*.whl")
     return built
 
 
-def test_the_wheel_holds_all_files_of_the_package_its_licence_and_its_version(source: Path, wheel: Path):
+def test_the_wheel_holds_all_files_of_the_package_its_licence_and_its_version(
+    source: Path, wheel: Path
+):
     assert wheel.name == "scalestudy-9.8.7-py3-none-any.whl"
     names = zipfile.ZipFile(wheel).namelist()
     held = {name for name in names if name.startswith("scalestudy/")}
-    files = (path for path in (source / "src" / "scalestudy").rglob("*") if path.is_file())
+    files = (
+        path for path in (source / "src" / "scalestudy").rglob("*") if path.is_file()
+    )
     manual = {name for name in held if name.startswith("scalestudy/manual/")}
     pages = (source / "docs").rglob("*.md")
     assert manual == {
-        f"scalestudy/manual/{page.relative_to(source / 'docs').as_posix()}" for page in pages
+        f"scalestudy/manual/{page.relative_to(source / 'docs').as_posix()}"
+        for page in pages
     } | {"scalestudy/manual/generate.py"}
-    assert held - manual == {path.relative_to(source / "src").as_posix() for path in files}
+    assert held - manual == {
+        path.relative_to(source / "src").as_posix() for path in files
+    }
     assert held >= {f"scalestudy/{name}" for name in TEMPLATES}
     assert "scalestudy-9.8.7.dist-info/licenses/LICENSE" in names
     about = zipfile.ZipFile(wheel).read("scalestudy-9.8.7.dist-info/METADATA").decode()
@@ -159,8 +203,13 @@ def test_the_wheel_holds_all_files_of_the_package_its_licence_and_its_version(so
         "tensorboard",
         "torch",
     }
-    for extra, brings in (("cpu", "tensorflow-cpu"), ("gpu", r"tensorflow\[and-cuda\]")):
-        assert re.search(rf"^Requires-Dist: {brings}.*extra == \"{extra}\"$", about, re.MULTILINE)
+    for extra, brings in (
+        ("cpu", "tensorflow-cpu"),
+        ("gpu", r"tensorflow\[and-cuda\]"),
+    ):
+        assert re.search(
+            rf"^Requires-Dist: {brings}.*extra == \"{extra}\"$", about, re.MULTILINE
+        )
 
 
 @pytest.fixture(scope="module")
@@ -175,22 +224,47 @@ def installed(wheel: Path) -> Iterator[Path]:
     pinned = re.findall(r"^([\w.-]+==\S+)", lock, re.MULTILINE)
     (folder / "pinned.txt").write_text("\n".join(pinned))
     pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python")
-    install = ("install", "--no-compile", "--retries", "1", "--constraint", folder / "pinned.txt", wheel)
-    done = subprocess.run([*pip, *install], env=environment(), capture_output=True, text=True, check=False)
+    install = (
+        "install",
+        "--no-compile",
+        "--retries",
+        "1",
+        "--constraint",
+        folder / "pinned.txt",
+        wheel,
+    )
+    done = subprocess.run(
+        [*pip, *install], env=environment(), capture_output=True, text=True, check=False
+    )
     if done.returncode != 0 and NO_NETWORK.search(done.stderr):
         shutil.rmtree(folder)
-        pytest.skip("no network, and pip asks its index even for what it has in its cache")
+        pytest.skip(
+            "no network, and pip asks its index even for what it has in its cache"
+        )
     assert done.returncode == 0, done.stderr[-2000:]
     run(*pip, "check", cwd=folder)
     yield folder / "bin"
     shutil.rmtree(folder)  # half a gigabyte
 
 
-def test_the_installed_command_says_its_version_and_teaches(installed: Path, tmp_path: Path):
-    assert run(installed / "scalestudy", "--version", cwd=tmp_path).stdout == "scalestudy 9.8.7\n"
+def test_the_installed_command_says_its_version_and_teaches(
+    installed: Path, tmp_path: Path
+):
+    assert (
+        run(installed / "scalestudy", "--version", cwd=tmp_path).stdout
+        == "scalestudy 9.8.7\n"
+    )
     assert "Examples:" in run(installed / "scalestudy", "--help", cwd=tmp_path).stdout
-    assert "--deadline TIME" in run(installed / "scalestudy", "docs", "command-line", cwd=tmp_path).stdout
-    package = run(installed / "python", "-c", "import scalestudy; print(scalestudy.__file__)", cwd=tmp_path)
+    assert (
+        "--deadline TIME"
+        in run(installed / "scalestudy", "docs", "command-line", cwd=tmp_path).stdout
+    )
+    package = run(
+        installed / "python",
+        "-c",
+        "import scalestudy; print(scalestudy.__file__)",
+        cwd=tmp_path,
+    )
     assert package.stdout.startswith(str(installed.parent))
 
 
@@ -198,26 +272,50 @@ def test_a_login_node_plans_a_study_and_says_how_to_get_what_it_cannot_run_witho
     installed: Path, tmp_path: Path
 ):
     run(installed / "python", "-c", "import tensorflow", cwd=tmp_path, code=1)
-    (tmp_path / "site.toml").write_text('partition = "gpu"\ncpus_per_node = 16\nenvironment = "~/venv"\n')
+    (tmp_path / "site.toml").write_text(
+        'partition = "gpu"\ncpus_per_node = 16\nenvironment = "~/venv"\n'
+    )
     queued = '[launch]\non = "slurm"\nsite = "site.toml"\n[sweep]\nworkers = [1, 2]\n'
     (tmp_path / "queued.toml").write_text(f'task = "cnn"\n{queued}')
-    planned = run(installed / "scalestudy", "submit", "queued.toml", "--dry-run", cwd=tmp_path)
+    planned = run(
+        installed / "scalestudy", "submit", "queued.toml", "--dry-run", cwd=tmp_path
+    )
     assert "#SBATCH --partition=gpu\n" in planned.stdout
     run(installed / "scalestudy", "init", "study.toml", cwd=tmp_path)
-    refused = run(installed / "scalestudy", "run", "study.toml", "--dry-run", cwd=tmp_path, code=2)
+    refused = run(
+        installed / "scalestudy", "run", "study.toml", "--dry-run", cwd=tmp_path, code=2
+    )
     assert "Expected TensorFlow in this environment" in refused.stderr
     assert "pip install '.[cpu]'" in refused.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"site.toml", "queued.toml", "study.toml"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "site.toml",
+        "queued.toml",
+        "study.toml",
+    }
 
 
-def test_a_login_node_makes_reports(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_login_node_makes_reports(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.syspath_prepend(str(PROJECT / "tests" / "analysis"))
     import synthetic
 
     synthetic.write(tmp_path / "study", "study", synthetic.seeded())
-    run(installed / "scalestudy", "report", "study", "--format", "html", "--out", "report.html", cwd=tmp_path)
+    run(
+        installed / "scalestudy",
+        "report",
+        "study",
+        "--format",
+        "html",
+        "--out",
+        "report.html",
+        cwd=tmp_path,
+    )
     page = (tmp_path / "report.html").read_text()
     assert 'content="Scalestudy 9.8.7"' in page
     assert page.count('<img class="still"') >= 2
-    assert "10.5281/zenodo.7639190" in run(installed / "scalestudy", "demo", cwd=tmp_path).stdout
+    assert (
+        "10.5281/zenodo.7639190"
+        in run(installed / "scalestudy", "demo", cwd=tmp_path).stdout
+    )
     assert (tmp_path / "published-unet.html").exists()

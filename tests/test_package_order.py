@@ -21,7 +21,18 @@ SOURCE = Path(__file__).parents[1] / "src" / "scalestudy"
 FRAMEWORKS = {"tensorflow", "keras", "horovod", "torch", "jax"}
 ORDER = (
     *("cli", "features", "app", "report", "analysis", "training", "engines"),
-    *("launch", "tasks", "data", "measure", "cluster", "hardware", "store", "config", "plugins", "util"),
+    *(
+        "launch",
+        "tasks",
+        "data",
+        "measure",
+        "cluster",
+        "hardware",
+        "store",
+        "config",
+        "plugins",
+        "util",
+    ),
 )
 """From top to bottom: a package imports only packages that follow it."""
 WITH_FRAMEWORK = {"engines", "tasks"}
@@ -38,7 +49,9 @@ def imports(file: Path) -> set[str]:
         if isinstance(node, ast.Import):
             result |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            result |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            result |= {node.module} | {
+                f"{node.module}.{alias.name}" for alias in node.names
+            }
     return result
 
 
@@ -51,7 +64,9 @@ def constants(file: Path) -> set[str]:
 
 
 def test_every_package_is_listed():
-    assert sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")) == sorted(ORDER)
+    assert sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")) == sorted(
+        ORDER
+    )
 
 
 @pytest.mark.slow
@@ -59,9 +74,19 @@ def test_a_package_imports_only_packages_below_it():
     for place, package in enumerate(ORDER):
         for file in (SOURCE / package).rglob("*.py"):
             # Also names for importing later, as in "scalestudy.tasks.cnn" and "scalestudy.worker:main".
-            later = {name for name in constants(file) if re.fullmatch(r"scalestudy(\.\w+){2,}(:\w+)?", name)}
-            later = set() if file.name == "modules.py" else later  # these become processes
-            used = {name.split(".")[1] for name in imports(file) | later if name.startswith("scalestudy.")}
+            later = {
+                name
+                for name in constants(file)
+                if re.fullmatch(r"scalestudy(\.\w+){2,}(:\w+)?", name)
+            }
+            later = (
+                set() if file.name == "modules.py" else later
+            )  # these become processes
+            used = {
+                name.split(".")[1]
+                for name in imports(file) | later
+                if name.startswith("scalestudy.")
+            }
             above = used & set(ORDER[:place])
             assert not above, f"{file.relative_to(SOURCE)} imports {above}"
 
@@ -69,34 +94,54 @@ def test_a_package_imports_only_packages_below_it():
 def test_no_imports_go_round_in_a_circle():
     """Neither those inside functions nor those for annotations."""
     files = {
-        ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__"): file
+        ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): file
         for file in SOURCE.rglob("*.py")
     }
-    graph = {name: imports(file) & files.keys() - {name} for name, file in files.items()}
-    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+    graph = {
+        name: imports(file) & files.keys() - {name} for name, file in files.items()
+    }
+    graphlib.TopologicalSorter(
+        graph
+    ).prepare()  # raises CycleError, which names the circle
 
 
 def test_what_is_started_as_a_process_is_named_in_one_place():
-    names = {value for value in constants(SOURCE / "util" / "modules.py") if value.startswith("scalestudy.")}
+    names = {
+        value
+        for value in constants(SOURCE / "util" / "modules.py")
+        if value.startswith("scalestudy.")
+    }
     for name in names:
         assert importlib.util.find_spec(name) is not None
     for file in SOURCE.rglob("*.py"):
         if file.name != "modules.py":
             result = {
-                value for value in constants(file) if value in names or value.startswith("scalestudy.worker")
+                value
+                for value in constants(file)
+                if value in names or value.startswith("scalestudy.worker")
             }
             assert not result, f"{file.relative_to(SOURCE)} names {result}"
 
 
 def features() -> list[Path]:
     """Folders and single files."""
-    return sorted(path for path in (SOURCE / "features").iterdir() if not path.name.startswith("__"))
+    return sorted(
+        path
+        for path in (SOURCE / "features").iterdir()
+        if not path.name.startswith("__")
+    )
 
 
 def test_a_feature_imports_no_other_feature():
     for feature in features():
         for file in feature.rglob("*.py") if feature.is_dir() else [feature]:
-            used = {name for name in imports(file) if name.startswith("scalestudy.features.")}
+            used = {
+                name
+                for name in imports(file)
+                if name.startswith("scalestudy.features.")
+            }
             others = {name for name in used if name.split(".")[2] != feature.stem}
             assert not others, f"{file.relative_to(SOURCE)} imports {others}"
 
@@ -113,7 +158,9 @@ def test_the_core_works_without_features(tmp_path):
     shutil.rmtree(tree / "features")
     for file in tree.rglob("*.py"):
         lines = file.read_text().splitlines(keepends=True)
-        file.write_text("".join(line for line in lines if '"scalestudy.features.' not in line))
+        file.write_text(
+            "".join(line for line in lines if '"scalestudy.features.' not in line)
+        )
     program = (
         "import scalestudy.worker\n"
         "from scalestudy.analysis.findings import read_study\n"
@@ -123,7 +170,11 @@ def test_the_core_works_without_features(tmp_path):
         f"assert sections(read_study(StudyFolder.open({str(study)!r})))\n"
         f"main(['report', {str(study)!r}])"
     )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(tmp_path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
@@ -141,8 +192,15 @@ def test_a_package_of_other_authors_needs_only_public_names():
         assert getattr(scalestudy, name).__doc__, name
     for file in Path(__file__).parent.glob("plugins/thirdparty/*.py"):
         used = {name for name in imports(file) if name.startswith("scalestudy")}
-        names = {name for name in used if not name.startswith(("scalestudy.losses", "scalestudy.metrics"))}
-        assert names <= {"scalestudy", *(f"scalestudy.{name}" for name in scalestudy.__all__)}, file.name
+        names = {
+            name
+            for name in used
+            if not name.startswith(("scalestudy.losses", "scalestudy.metrics"))
+        }
+        assert names <= {
+            "scalestudy",
+            *(f"scalestudy.{name}" for name in scalestudy.__all__),
+        }, file.name
 
 
 def test_a_login_node_needs_no_framework():
@@ -163,14 +221,24 @@ def test_no_two_public_classes_share_a_name():
 
 
 def test_help_loads_nothing_heavy():
-    heavy = FRAMEWORKS | {"pydantic", "polars", "altair", "numpy", "scipy", "sklearn", "PIL"}
+    heavy = FRAMEWORKS | {
+        "pydantic",
+        "polars",
+        "altair",
+        "numpy",
+        "scipy",
+        "sklearn",
+        "PIL",
+    }
     program = (
         "import sys; sys.argv = ['scalestudy', '--help']\n"
         "import scalestudy.cli as cli\n"
         "try:\n    cli.main()\nexcept SystemExit:\n    pass\n"
         f"print('LOADED', sorted({heavy!r} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert "LOADED []" in done.stdout, done.stdout[-500:] + done.stderr[-500:]
 
 
@@ -179,8 +247,14 @@ def test_only_hardware_asks_nvml_and_reads_which_devices_are_visible():
     for file in SOURCE.rglob("*.py"):
         if file.parent != SOURCE / "hardware":
             names = {name.split(".")[0] for name in imports(file)} | constants(file)
-            asked = [name for name in names if re.match(r"pynvml\b|CUDA_VISIBLE_DEVICES(=|$)", name)]
-            assert not asked, f"{file.relative_to(SOURCE)} uses {asked}: ask scalestudy.hardware"
+            asked = [
+                name
+                for name in names
+                if re.match(r"pynvml\b|CUDA_VISIBLE_DEVICES(=|$)", name)
+            ]
+            assert not asked, (
+                f"{file.relative_to(SOURCE)} uses {asked}: ask scalestudy.hardware"
+            )
 
 
 def test_no_file_in_the_users_working_folder_is_taken_for_a_module():

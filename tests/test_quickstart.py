@@ -31,7 +31,9 @@ def test_all_its_points_fit_two_cores_and_see_the_same_batches():
 @pytest.mark.parametrize("gpus", [1, 2, 8])
 def test_it_runs_beside_any_number_of_gpus_as_without_them(gpus):
     study = load_study(STUDY)
-    assert expand(study, gpus=gpus, cores=2, node_gpus=gpus) == expand(study, gpus=0, cores=2)
+    assert expand(study, gpus=gpus, cores=2, node_gpus=gpus) == expand(
+        study, gpus=0, cores=2
+    )
 
 
 def test_only_the_tests_ask_for_pytorch(tmp_path):
@@ -52,7 +54,11 @@ def test_only_the_tests_ask_for_pytorch(tmp_path):
         ).stdout.splitlines()[0]
         for target in ("setup", "test", "test-fast")
     }
-    assert asked == {"setup": "setup.sh none", "test": "setup.sh auto", "test-fast": "setup.sh auto"}
+    assert asked == {
+        "setup": "setup.sh none",
+        "test": "setup.sh auto",
+        "test-fast": "setup.sh auto",
+    }
 
 
 def script(path: Path, line: str) -> None:

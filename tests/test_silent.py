@@ -44,7 +44,9 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         study = parse_study(text, tmp_path / "study.toml")
         (point,) = expand(study, gpus=0, cores=8)
         prepared = prepare(data_of("digits", cache=tmp_path.parent / "prepared"))
-        point = point.with_files(str(prepared.path), str(ensure_split(prepared, 0.2, 0).path))
+        point = point.with_files(
+            str(prepared.path), str(ensure_split(prepared, 0.2, 0).path)
+        )
         folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
         failure = run_point(folder, point, watch)
         (run,) = folder.runs(point.name)
@@ -53,8 +55,12 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return run
 
 
-@pytest.mark.parametrize("strategy", ["multiworker", *(["horovod"] if horovod_built() else [])])
-def test_a_rank_that_is_stopped_in_training_is_named_whoever_notices_first(ended, strategy):
+@pytest.mark.parametrize(
+    "strategy", ["multiworker", *(["horovod"] if horovod_built() else [])]
+)
+def test_a_rank_that_is_stopped_in_training_is_named_whoever_notices_first(
+    ended, strategy
+):
     """TensorFlow gives up after ten seconds, Horovod's Gloo after thirty; both blame rank 0."""
     stopped: list[int] = []
 
@@ -99,7 +105,9 @@ def model(data):
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
 @pytest.mark.parametrize("does", ["stopped", "still"])
-def test_a_rank_of_ddp_is_named_though_the_other_waits_for_it_in_gloo(ended, tmp_path, does):
+def test_a_rank_of_ddp_is_named_though_the_other_waits_for_it_in_gloo(
+    ended, tmp_path, does
+):
     mark = tmp_path / "stand-still"
     task = tmp_path / "own.py"
     task.write_text(STILL.format(mark=mark))

@@ -25,7 +25,16 @@ pytestmark = pytest.mark.new_python  # the command that every launcher starts
 SOURCE = Path(__file__).parents[1] / "src"
 
 
-def worked(path, gpus, device="gpu", driver="580.1", code=1, task="cnn", sources=None, **variables):
+def worked(
+    path,
+    gpus,
+    device="gpu",
+    driver="580.1",
+    code=1,
+    task="cnn",
+    sources=None,
+    **variables,
+):
     """Run a worker of one GPU that must fail, on a machine with these GPUs; return its output and logs."""
     folder = path / "run-1"
     folder.mkdir()
@@ -53,7 +62,11 @@ def worked(path, gpus, device="gpu", driver="580.1", code=1, task="cnn", sources
     write_point(folder / "point.json", point)
     shown = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": ""} | variables
     kept = {key: value for key, value in os.environ.items() if key not in shown}
-    paths = [written(path / "nvml", gpus, driver=driver), str(SOURCE), os.environ.get("PYTHONPATH", "")]
+    paths = [
+        written(path / "nvml", gpus, driver=driver),
+        str(SOURCE),
+        os.environ.get("PYTHONPATH", ""),
+    ]
     variables = {"PYTHONPATH": os.pathsep.join(paths), **variables}
     done = subprocess.run(
         [sys.executable, "-m", modules.WORKER, str(folder)],
@@ -69,11 +82,18 @@ def worked(path, gpus, device="gpu", driver="580.1", code=1, task="cnn", sources
 
 
 @pytest.mark.parametrize(
-    ("device", "promise"), [("gpu", {}), ("auto", {"SCALESTUDY_GPUS": "2"})], ids=["asked for", "promised"]
+    ("device", "promise"),
+    [("gpu", {}), ("auto", {"SCALESTUDY_GPUS": "2"})],
+    ids=["asked for", "promised"],
 )
-def test_where_there_is_no_gpu_a_run_ends_before_its_framework_is_imported(tmp_path, device, promise):
+def test_where_there_is_no_gpu_a_run_ends_before_its_framework_is_imported(
+    tmp_path, device, promise
+):
     text = worked(tmp_path, [], device, driver=None, **promise)
-    assert "to compute on. Received none: " in text and "NVML Shared Library Not Found" in text
+    assert (
+        "to compute on. Received none: " in text
+        and "NVML Shared Library Not Found" in text
+    )
     assert "tensorflow" not in text.lower()
 
 
@@ -88,7 +108,10 @@ OUT_OF_MEMORY = (
 @pytest.mark.parametrize(
     ("train", "first"),
     [
-        ({"batch_size": 64, "accumulate": 2}, "Set batch_size = 32 and accumulate = 4 under [train]"),
+        (
+            {"batch_size": 64, "accumulate": 2},
+            "Set batch_size = 32 and accumulate = 4 under [train]",
+        ),
         ({"batch_size": 64, "batch": "global"}, "Set accumulate = 2 under [train]"),
         ({"batch_size": 1}, 'Or set precision = "mixed_bfloat16"'),
     ],
@@ -99,7 +122,13 @@ def test_a_device_without_enough_memory_names_what_was_used_and_settings_that_ne
     def run(part):
         raise RuntimeError(OUT_OF_MEMORY)
 
-    settings = {"epochs": 1, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "linear", **train}
+    settings = {
+        "epochs": 1,
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "schedule": "linear",
+        **train,
+    }
     point = Mock(train=ResolvedTrain.model_validate(settings))
     watchdog = Mock()
     monkeypatch.setattr(worker, "take_part", lambda *given: ("gpu", ["GPU"]))
@@ -127,7 +156,9 @@ def test_a_reserved_gpu_that_was_lost_is_named(tmp_path):
     assert "no GPU-b1" in worked(tmp_path, [one, two], SCALESTUDY_GPUS="GPU-a0,GPU-b1")
 
 
-def test_a_task_file_that_was_edited_after_its_run_was_submitted_is_not_trained(tmp_path):
+def test_a_task_file_that_was_edited_after_its_run_was_submitted_is_not_trained(
+    tmp_path,
+):
     task = tmp_path / "own.py"
     task.write_text("import tensorflow\nact = 'gelu'\n")
     sources = digests(source_files(str(task)))
@@ -142,4 +173,7 @@ def test_a_gpu_that_nvml_shows_and_the_real_tensorflow_does_not_ends_the_run(tmp
     text = worked(tmp_path, cards(1))
     assert "Expected the engine to list 1 GPU: GPU-a0. Received none: " in text
     names = {item.name.replace("_", "-") for item in metadata.distributions()}
-    assert "tensorflow-cpu" not in names or "is built without CUDA. Install '.[gpu]'" in text
+    assert (
+        "tensorflow-cpu" not in names
+        or "is built without CUDA. Install '.[gpu]'" in text
+    )

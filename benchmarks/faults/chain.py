@@ -16,7 +16,9 @@ Learnt = tuple[str, list[tuple[int, int, float]]]
 """Result of a run: digest of its weights; epoch, samples and loss of each epoch."""
 
 
-def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, reference: Learnt) -> Outcome:
+def struck(
+    scene: Scene, fault: Fault, phase: str, draw: random.Random, reference: Learnt
+) -> Outcome:
     """Pause one run in a phase, inject a fault, resume the run, and judge its end."""
     outcome = Outcome(fault.name, scene.strategy, phase)
     status = scene.status()
@@ -30,11 +32,16 @@ def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, referenc
         if phase == START:
             time.sleep(draw.uniform(0, LATEST_START))
         else:
-            wait_for(lambda: scene.reached(phase) or process.poll() is not None, f"phase {phase}")
+            wait_for(
+                lambda: scene.reached(phase) or process.poll() is not None,
+                f"phase {phase}",
+            )
         if phase == START or scene.reached(phase):
             planted = fault.plant(scene, draw)
         else:
-            outcome.lost.append(f"not planted: the run ended before it had reached the phase {phase}")
+            outcome.lost.append(
+                f"not planted: the run ended before it had reached the phase {phase}"
+            )
         begun = time.monotonic()
         scene.let_go()
         scene.ended(process)
@@ -52,7 +59,12 @@ def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, referenc
 
 
 def judge(
-    scene: Scene, outcome: Outcome, fault: Fault, planted: str, reference: Learnt, before: RunFolder | None
+    scene: Scene,
+    outcome: Outcome,
+    fault: Fault,
+    planted: str,
+    reference: Learnt,
+    before: RunFolder | None,
 ) -> None:
     """Record what the run left behind and whether its reason names the fault."""
     outcome.leaked += scene.left_processes()
@@ -62,7 +74,9 @@ def judge(
     try:
         status = scene.status()
     except Exception as error:
-        outcome.misnamed.append(f"its status cannot be told: {type(error).__name__}: {error}")
+        outcome.misnamed.append(
+            f"its status cannot be told: {type(error).__name__}: {error}"
+        )
         return
     if status is not None and status.state == "done":
         if scene.learnt() != reference:
@@ -91,7 +105,9 @@ def finish(scene: Scene, outcome: Outcome, reference: Learnt) -> None:
         reason = status.reason if status else "no point"
         outcome.lost.append(f"exit code {code}, {reason!r}: {scene.said()[-300:]}")
     elif scene.learnt() != reference:
-        outcome.lost.append(f"it has learnt something else: {scene.learnt()} instead of {reference}")
+        outcome.lost.append(
+            f"it has learnt something else: {scene.learnt()} instead of {reference}"
+        )
     outcome.leaked += scene.left_processes() + scene.leftovers()
 
 
@@ -107,7 +123,9 @@ def torn_at_rest(scene: Scene, draw: random.Random, reference: Learnt) -> Outcom
     with torn.Torn(scene, path, how, draw):
         changed = not path.is_file() or path.read_bytes() != before
         code = scene.ended(scene.start("status", "--verify", str(scene.results)))
-        lasting = name in torn.LASTING and not (how == "removed" and name in torn.MADE_ANEW)
+        lasting = name in torn.LASTING and not (
+            how == "removed" and name in torn.MADE_ANEW
+        )
         if changed and lasting and not (code and path.name in scene.said()):
             outcome.misnamed.append(f"verify: exit code {code}, without {path.name}")
         tracebacks = "Traceback (most recent call last)" in scene.said()
@@ -115,9 +133,13 @@ def torn_at_rest(scene: Scene, draw: random.Random, reference: Learnt) -> Outcom
             scene.ended(scene.run())
             tracebacks |= "Traceback (most recent call last)" in scene.said()
             if sorted(scene.results.glob("points/*/run-*")) != runs:
-                outcome.lost.append(f"{name} {how}: it was trained again: {scene.said()[-300:]}")
+                outcome.lost.append(
+                    f"{name} {how}: it was trained again: {scene.said()[-300:]}"
+                )
         if tracebacks:
-            outcome.misnamed.append("a traceback: " + scene.said().strip().splitlines()[-1])
+            outcome.misnamed.append(
+                "a traceback: " + scene.said().strip().splitlines()[-1]
+            )
     try:
         status = scene.status()
         if status is None or status.state != "done" or scene.learnt() != reference:
@@ -132,8 +154,15 @@ def said(outcome: Outcome) -> Outcome:
     """Print an outcome."""
     word = "survived" if outcome.survived else "FAILED"
     told = f": {outcome.reason}" if outcome.reason else ""
-    print(f"{word}: {outcome.fault}, {outcome.strategy}, {outcome.phase}{told}", flush=True)
-    for what, words in (("lost", outcome.lost), ("leaked", outcome.leaked), ("misnamed", outcome.misnamed)):
+    print(
+        f"{word}: {outcome.fault}, {outcome.strategy}, {outcome.phase}{told}",
+        flush=True,
+    )
+    for what, words in (
+        ("lost", outcome.lost),
+        ("leaked", outcome.leaked),
+        ("misnamed", outcome.misnamed),
+    ):
         for each in words:
             print(f"    {what}: {each}", flush=True)
     return outcome

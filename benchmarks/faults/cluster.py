@@ -46,7 +46,9 @@ class ClusterScene(Scene):
         return wait_for(run.job, "its job").job
 
     def end_all(self) -> None:
-        self.cluster.run("scancel", "--user=root", f"--name=study-{self.strategy}", check=False)
+        self.cluster.run(
+            "scancel", "--user=root", f"--name=study-{self.strategy}", check=False
+        )
         super().end_all()
 
 
@@ -84,7 +86,9 @@ def _requeue(scene: Scene, draw: random.Random) -> str:
 def _node(scene: Scene, draw: random.Random) -> str:
     """Kill a node; Slurm requeues the job, and it continues on another node."""
     cluster = _of(scene).cluster
-    name = cluster.run("squeue", "-h", "-j", _of(scene).job(), "-o", "%B").stdout.strip()
+    name = cluster.run(
+        "squeue", "-h", "-j", _of(scene).job(), "-o", "%B"
+    ).stdout.strip()
     cluster.kill_node(name)
     _KILLED[scene.root] = name
     return r"node failed|"
@@ -146,7 +150,9 @@ FAULTS = [
 ]
 
 
-def chains_on_slurm(faults: int, seed: int, launch: str, reference: Callable[[str], Learnt]) -> list[Outcome]:
+def chains_on_slurm(
+    faults: int, seed: int, launch: str, reference: Callable[[str], Learnt]
+) -> list[Outcome]:
     """Inject that many faults into jobs on a new cluster."""
     draw = random.Random(seed)
     with _cluster() as cluster, ThreadPoolExecutor(2) as pool:
@@ -155,13 +161,22 @@ def chains_on_slurm(faults: int, seed: int, launch: str, reference: Callable[[st
         return [outcome for outcomes in pool.map(run, chains) for outcome in outcomes]
 
 
-def _drawn(faults: int, draw: random.Random) -> Iterator[tuple[str, list[tuple[Fault, str]], float]]:
+def _drawn(
+    faults: int, draw: random.Random
+) -> Iterator[tuple[str, list[tuple[Fault, str]], float]]:
     for first in range(0, faults, CHAIN):
         strategy = STRATEGIES[first // CHAIN % len(STRATEGIES)]
         planted = []
         for _ in range(min(CHAIN, faults - first)):
             phase = draw.choice(PHASES)
-            planted.append((draw.choice([each for each in FAULTS if each.suits(strategy, phase)]), phase))
+            planted.append(
+                (
+                    draw.choice(
+                        [each for each in FAULTS if each.suits(strategy, phase)]
+                    ),
+                    phase,
+                )
+            )
         yield strategy, planted, draw.random()
 
 
@@ -175,7 +190,9 @@ def _chain(
 ) -> list[Outcome]:
     draw, learnt = random.Random(seed), reference(strategy)
     scene = ClusterScene(cluster, strategy, launch)
-    outcomes = [said(struck(scene, fault, phase, draw, learnt)) for fault, phase in planted]
+    outcomes = [
+        said(struck(scene, fault, phase, draw, learnt)) for fault, phase in planted
+    ]
     whole = Outcome("Slurm: none, to the end", strategy, "all")
     finish(scene, whole, learnt)
     return [*outcomes, said(whole)]

@@ -22,7 +22,11 @@ def signalled(number: signal.Signals) -> Fault:
     def plant(scene: Scene, draw: random.Random) -> str:
         rank = draw.randrange(scene.processes_of_workers)
         wait_for(lambda: scene.worker(rank), f"rank {rank}").send(number)
-        return rf"rank {rank}\b" if number == signal.SIGSTOP else rf"rank {rank}\b.*{number.name}"
+        return (
+            rf"rank {rank}\b"
+            if number == signal.SIGSTOP
+            else rf"rank {rank}\b.*{number.name}"
+        )
 
     phases = ("evaluation", "epoch", "checkpoint") if number == signal.SIGSTOP else ()
     return Fault(f"rank {number.name}", plant, phases=phases)
@@ -69,7 +73,9 @@ def _empty(scene: Scene) -> None:
 
 
 def _remount(scene: Scene, how: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{how}", str(scene.root / "studies")], check=True)
+    subprocess.run(
+        ["mount", "-o", f"remount,{how}", str(scene.root / "studies")], check=True
+    )
 
 
 def _read_only(scene: Scene, draw: random.Random) -> str:
@@ -122,7 +128,9 @@ def _steal(scene: Scene, draw: random.Random) -> str:
     """Listen at the ports that the run has reserved but not used yet, in its network namespace."""
     worker = wait_for(lambda: scene.worker(0), "rank 0")
     environment = Path(f"/proc/{worker.pid}/environ").read_bytes().split(b"\0")
-    port = next(int(each[12:]) for each in environment if each.startswith(b"MASTER_PORT="))
+    port = next(
+        int(each[12:]) for each in environment if each.startswith(b"MASTER_PORT=")
+    )
     network = f"--net=/proc/{worker.pid}/ns/net"
     thief = subprocess.Popen(
         ["nsenter", network, sys.executable, "-c", _THIEF, str(port), str(port + 1)],
@@ -153,12 +161,16 @@ FAULTS = [
     launcher(signal.SIGTERM, r"stopped by SIGTERM; run it again to continue"),
     launcher(signal.SIGINT, r"interrupted by the user|SIGINT"),
     launcher(signal.SIGHUP, r"interrupted by the user|SIGHUP"),
-    written("import sys; sys.exit(3)", r"sys\.exit\(3\)|exit code 3", "task sys.exit(3)"),
+    written(
+        "import sys; sys.exit(3)", r"sys\.exit\(3\)|exit code 3", "task sys.exit(3)"
+    ),
     written("raise SystemExit('enough')", r"enough", "task sys.exit(words)"),
     written("os._exit(7)", r"rank 0\b.*\b7\b", "task os._exit"),
     written("raise ValueError('planted')", r"planted", "task raises"),
     written("raise MemoryError", r"MemoryError", "task MemoryError"),
-    written("import ctypes; ctypes.string_at(0)", r"rank 0\b.*SIGSEGV", "task segfault"),
+    written(
+        "import ctypes; ctypes.string_at(0)", r"rank 0\b.*SIGSEGV", "task segfault"
+    ),
     Fault("disk full", _fill, _empty),
     Fault("read-only", _read_only, _writable),
     removed("run", r"(?i)removed|no such file|gone|missing"),

@@ -104,9 +104,13 @@ class Scene:
         for name in ("place", "tmp", "run"):
             (root / name).mkdir(parents=True)
             (root / name).chmod(0o700)
-        (root / "task.py").write_text(TASK.read_text().replace("@PLACE@", str(self.place)))
+        (root / "task.py").write_text(
+            TASK.read_text().replace("@PLACE@", str(self.place))
+        )
         self.study = root / "study.toml"
-        self.study.write_text(STUDY.format(launch=launch, strategy=strategy, workers=self.workers))
+        self.study.write_text(
+            STUDY.format(launch=launch, strategy=strategy, workers=self.workers)
+        )
         self.results = root / "studies" / "study"
         self.log = root / "log"
         self.told = 0
@@ -119,7 +123,14 @@ class Scene:
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a Scalestudy command; its output goes to the scene's log."""
-        command = ["env", "--default-signal=INT", sys.executable, "-m", "scalestudy", *arguments]
+        command = [
+            "env",
+            "--default-signal=INT",
+            sys.executable,
+            "-m",
+            "scalestudy",
+            *arguments,
+        ]
         self.told = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
             return subprocess.Popen(
@@ -157,12 +168,15 @@ class Scene:
     def situation(self) -> str:
         """Processes, logs and reached phases, for debugging."""
         lines = [
-            f"{each.pid} (rank {each.rank}, below {each.parent}): {each.command}" for each in self.processes()
+            f"{each.pid} (rank {each.rank}, below {each.parent}): {each.command}"
+            for each in self.processes()
         ]
         run = self.newest_run()
         files = sorted(run.path.rglob("*")) if run else []
         for file in files:
-            if file.suffix in (".log", ".json") and file.parent != (run.path if run else None):
+            if file.suffix in (".log", ".json") and file.parent != (
+                run.path if run else None
+            ):
                 lines.append(f"{file.name}: {file.read_text(errors='replace')[-600:]}")
         reached = sorted(each.name for each in self.place.iterdir())
         return "\n".join([f"reached {reached}", *lines, self.said()[-600:]])
@@ -198,9 +212,13 @@ class Scene:
         found = [
             each
             for each in self.processes()
-            if each.rank == rank and "scalestudy.worker" in each.command and "srun" not in each.command
+            if each.rank == rank
+            and "scalestudy.worker" in each.command
+            and "srun" not in each.command
         ]
-        below = [each for each in found if each.parent in {other.pid for other in found}]
+        below = [
+            each for each in found if each.parent in {other.pid for other in found}
+        ]
         return below[0] if below else None
 
     def end_all(self) -> None:
@@ -212,8 +230,18 @@ class Scene:
         """State of the point as reported by `status`; None if there is no study folder."""
         if not self.results.exists():
             return None
-        command = [sys.executable, "-m", "scalestudy", "status", str(self.results), "--format", "json"]
-        told = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "scalestudy",
+            "status",
+            str(self.results),
+            "--format",
+            "json",
+        ]
+        told = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, check=False
+        )
         if told.returncode:
             raise RuntimeError(told.stderr.strip())
         (point,) = json.loads(told.stdout)["points"]
@@ -226,11 +254,15 @@ class Scene:
         result = run.result() if run else None
         assert run
         assert result
-        return result.weights_digest, [(each.epoch, each.samples, each.loss) for each in run.epochs()]
+        return result.weights_digest, [
+            (each.epoch, each.samples, each.loss) for each in run.epochs()
+        ]
 
     def newest_run(self) -> RunFolder | None:
         """The most recent run folder."""
-        runs = sorted(self.results.glob("points/*/run-*"), key=lambda path: path.stat().st_mtime)
+        runs = sorted(
+            self.results.glob("points/*/run-*"), key=lambda path: path.stat().st_mtime
+        )
         return RunFolder(runs[-1]) if runs else None
 
     def left_processes(self) -> list[str]:
@@ -238,15 +270,21 @@ class Scene:
         try:
             wait_for(lambda: not self.processes(), "the end of all processes", 15)
         except StuckError:
-            left = [f"process {each.pid}: {each.command[:80]}" for each in self.processes()]
+            left = [
+                f"process {each.pid}: {each.command[:80]}" for each in self.processes()
+            ]
             self.end_all()
             return left
         return []
 
     def leftovers(self) -> list[str]:
         """Temporary files that outlive their run."""
-        files = [str(path) for path in (self.root / "studies").rglob(".*") if path.is_file()]
-        files += [str(path) for path in (self.root / "cache").rglob(".*.*") if path.is_file()]
+        files = [
+            str(path) for path in (self.root / "studies").rglob(".*") if path.is_file()
+        ]
+        files += [
+            str(path) for path in (self.root / "cache").rglob(".*.*") if path.is_file()
+        ]
         return [f"file {file}" for file in files if not file.endswith("lock")]
 
     def remove(self) -> None:
@@ -265,7 +303,12 @@ def _processes(mark: str) -> Iterator[Process]:
             continue
         try:
             environment = (entry / "environ").read_bytes().decode(errors="replace")
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            command = (
+                (entry / "cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode(errors="replace")
+            )
             state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
         except OSError:
             continue

@@ -47,7 +47,9 @@ def model(data):
     inputs = keras.Input(data.input_shape)
     x = keras.layers.Flatten()(inputs)
     x = keras.layers.BatchNormalization()(keras.layers.Dense(16, activation="relu")(x))
-    return keras.Model(inputs, keras.layers.Dense(data.classes, activation="softmax")(x))
+    return keras.Model(
+        inputs, keras.layers.Dense(data.classes, activation="softmax")(x)
+    )
 
 
 def callbacks():

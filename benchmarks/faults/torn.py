@@ -38,7 +38,9 @@ def _folder(path: Path, draw: random.Random) -> None:
 def _newer(path: Path, draw: random.Random) -> None:
     """Write a later schema version."""
     record = json.loads(path.read_text())
-    key = next((key for key in ("schema_version", "schema") if key in record), "schema_version")
+    key = next(
+        (key for key in ("schema_version", "schema") if key in record), "schema_version"
+    )
     path.write_text(json.dumps(record | {key: 99}))
 
 
@@ -71,7 +73,15 @@ TORN = (
     "failure.json",
 )
 
-LASTING = ("result.json", "point.json", "epochs.jsonl", "ranks/0.json", "study.json", "split", "prepared")
+LASTING = (
+    "result.json",
+    "point.json",
+    "epochs.jsonl",
+    "ranks/0.json",
+    "study.json",
+    "split",
+    "prepared",
+)
 """Files of a finished run without which no conclusion is possible."""
 MADE_ANEW = ("result.json", "split")
 """Files that may be missing: a point that is not done has no result, and a split follows from its seed."""
@@ -87,7 +97,9 @@ def find(scene: Scene, name: str) -> Path | None:
     elif name == "split":
         found = next(iter((scene.root / "cache").rglob("*split*")), None)
     elif name == "prepared":
-        found = next((each for each in sorted((scene.root / "cache").rglob("*.npy"))), None)
+        found = next(
+            (each for each in sorted((scene.root / "cache").rglob("*.npy"))), None
+        )
     else:
         found = run.path / name if run else None
     return found if found is not None and found.is_file() else None

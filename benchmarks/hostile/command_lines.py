@@ -71,10 +71,16 @@ def cases(random: random.Random) -> Iterator[Case]:
         for word in WORDS:
             name = f"{command} {word[:20]!r}"
             # `init` may accept one of these as a file name, and `--` only ends the options.
-            yield Case("command line: argument", name, partial(_given, [*command.split(), word]))
+            yield Case(
+                "command line: argument",
+                name,
+                partial(_given, [*command.split(), word]),
+            )
     for line in LINES:
         arguments = [word.replace("''", "") for word in line.split(" ")]
-        yield Case("command line: option", line[:60], partial(_given, arguments), must=True)
+        yield Case(
+            "command line: option", line[:60], partial(_given, arguments), must=True
+        )
 
 
 def _given(arguments: list[str], folder: Path) -> list[str]:

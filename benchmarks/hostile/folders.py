@@ -35,7 +35,11 @@ TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed 
 
 def _json(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
     def act(file: Path) -> None:
-        lines = file.read_text().split("\n") if file.suffix == ".jsonl" else [file.read_text()]
+        lines = (
+            file.read_text().split("\n")
+            if file.suffix == ".jsonl"
+            else [file.read_text()]
+        )
         try:
             table = json.loads(lines[0])
         except ValueError:
@@ -99,9 +103,13 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 ODD: dict[str, Callable[[Path], object]] = {
     "run-²": lambda folder: (folder / "points/native-w1-s0/run-²").mkdir(),
-    "run of many digits": lambda folder: (folder / f"points/native-w1-s0/run-{'9' * 200}").mkdir(),
+    "run of many digits": lambda folder: (
+        folder / f"points/native-w1-s0/run-{'9' * 200}"
+    ).mkdir(),
     "run is a file": lambda folder: (folder / "points/native-w1-s0/run-2").touch(),
-    "run is a loop": lambda folder: (folder / "points/native-w1-s0/run-2").symlink_to("run-2"),
+    "run is a loop": lambda folder: (folder / "points/native-w1-s0/run-2").symlink_to(
+        "run-2"
+    ),
     "run is empty": lambda folder: (folder / "points/native-w1-s0/run-2").mkdir(),
     "points is a file": lambda folder: _replaced_folder(folder / "points"),
     "surrogate": lambda folder: os.mkdir(os.fsencode(folder) + b"/points/\xff"),
@@ -109,7 +117,9 @@ ODD: dict[str, Callable[[Path], object]] = {
     "logs is a file": lambda folder: (folder / RUN / "logs").touch(),
     "log is a pipe": lambda folder: _pipe(folder / RUN / "logs/rank-0.log"),
     "job is a folder": lambda folder: (folder / RUN / "job.json").mkdir(),
-    "exit is a pipe": lambda folder: os.mkfifo(folder / "points/native-w2-s0/run-1/exit"),
+    "exit is a pipe": lambda folder: os.mkfifo(
+        folder / "points/native-w2-s0/run-1/exit"
+    ),
     "unreadable points": lambda folder: (folder / "points").chmod(0),
     "unreadable run": lambda folder: (folder / RUN).chmod(0),
     "queue is a folder": lambda folder: (folder / "queue-slurm.json").mkdir(),
@@ -133,12 +143,21 @@ def cases(random: random.Random, made: Path) -> Iterator[Case]:
             change = partial(_flipped, record, random.getrandbits(32))
             command = COMMANDS[number]
             name = f"{record.removeprefix('points/')} damaged {number}, {command[0]}"
-            yield Case("study folder: record", name, partial(_copied, made, change, command))
+            yield Case(
+                "study folder: record", name, partial(_copied, made, change, command)
+            )
     for word, act in ODD.items():
-        for command in (*COMMANDS, ["logs", "results", "native-w1-s0"], ["cancel", "results"]):
+        for command in (
+            *COMMANDS,
+            ["logs", "results", "native-w1-s0"],
+            ["cancel", "results"],
+        ):
             build = partial(_copied, made, act, command)
             yield Case(
-                "study folder: place", f"{word}, {command[0]}", build, ordinary=word.startswith("unreadable")
+                "study folder: place",
+                f"{word}, {command[0]}",
+                build,
+                ordinary=word.startswith("unreadable"),
             )
 
 
@@ -146,7 +165,13 @@ def make(folder: Path) -> None:
     """Create the results folder of a study with two points: one done, one failed."""
     from scalestudy.config.expand import expand
     from scalestudy.config.parse import load_study
-    from scalestudy.store.records import EpochRecord, Failure, Progress, RankRecord, Result
+    from scalestudy.store.records import (
+        EpochRecord,
+        Failure,
+        Progress,
+        RankRecord,
+        Result,
+    )
     from scalestudy.store.study_folder import StudyFolder
 
     (folder / "study.toml").write_text(TEXT)
@@ -209,11 +234,15 @@ def make(folder: Path) -> None:
             finished="2020-01-01T00:00:00+00:00",
         )
     )
-    failed.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0))
+    failed.write_progress(
+        Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0)
+    )
     failed.write_failure(Failure(rank=0, exit_code=1, reason="rank 0 gave up"))
 
 
-def _copied(made: Path, change: Callable[[Path], object], command: list[str], folder: Path) -> list[str]:
+def _copied(
+    made: Path, change: Callable[[Path], object], command: list[str], folder: Path
+) -> list[str]:
     shutil.copytree(made, folder, dirs_exist_ok=True)
     change(folder / "results")
     return command

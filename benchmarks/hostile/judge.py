@@ -13,7 +13,15 @@ from pathlib import Path
 
 from hostile.case import Case
 
-VERDICTS = ("refused", "accepted", "taken", "unclear", "traceback", "hung", "left behind")
+VERDICTS = (
+    "refused",
+    "accepted",
+    "taken",
+    "unclear",
+    "traceback",
+    "hung",
+    "left behind",
+)
 """Refused properly; accepted where allowed; taken although it must be refused; a message without three parts;
 a traceback, a bug message or a signal; a timeout; partial or temporary files left."""
 FAULTS = VERDICTS[2:]
@@ -43,8 +51,16 @@ def judge(case: Case, folder: Path, limit: float) -> Outcome:
         _child(case, arguments, folder)
     status = _waited(pid, started + limit)
     seconds = time.monotonic() - started
-    told = (folder / "told").read_text(errors="replace") if (folder / "told").exists() else ""
-    verdict = "hung" if status is None else _verdict(case, status, told, before, listing(work))
+    told = (
+        (folder / "told").read_text(errors="replace")
+        if (folder / "told").exists()
+        else ""
+    )
+    verdict = (
+        "hung"
+        if status is None
+        else _verdict(case, status, told, before, listing(work))
+    )
     return Outcome(case, verdict, told, seconds)
 
 
@@ -54,7 +70,9 @@ def listing(folder: Path) -> dict[str, str]:
     for root, _, files in os.walk(folder):
         for name in files:
             path = Path(root, name)
-            inside = os.fsencode(path.relative_to(folder)).decode(errors="backslashreplace")
+            inside = os.fsencode(path.relative_to(folder)).decode(
+                errors="backslashreplace"
+            )
             if path.is_symlink() or not path.is_file() or path.stat().st_size > 2**24:
                 found[inside] = "other"
             else:
@@ -62,13 +80,26 @@ def listing(folder: Path) -> dict[str, str]:
     return found
 
 
-def _verdict(case: Case, status: int, told: str, before: dict[str, str], after: dict[str, str]) -> str:
+def _verdict(
+    case: Case, status: int, told: str, before: dict[str, str], after: dict[str, str]
+) -> str:
     code = os.waitstatus_to_exitcode(status)
-    if "Traceback (most recent" in told or "a bug in scalestudy" in told or code < 0 or code == 70:
+    if (
+        "Traceback (most recent" in told
+        or "a bug in scalestudy" in told
+        or code < 0
+        or code == 70
+    ):
         return "traceback"
-    new = {name for name in after if after[name] != before.get(name) and not name.endswith(LASTS)}
+    new = {
+        name
+        for name in after
+        if after[name] != before.get(name) and not name.endswith(LASTS)
+    }
     gone = set(before) - set(after)
-    temporary = {name for name in new if Path(name).name.startswith(".") or ".tmp-" in name}
+    temporary = {
+        name for name in new if Path(name).name.startswith(".") or ".tmp-" in name
+    }
     if temporary or (code == 2 and (new or gone)):
         return "left behind"
     if code == 0:
@@ -83,7 +114,9 @@ def _waited(pid: int, deadline: float) -> int | None:
     """Wait status of the process; None after killing it at the deadline."""
     handle = os.pidfd_open(pid)
     try:
-        ready, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
+        ready, _, _ = select.select(
+            [handle], [], [], max(0.0, deadline - time.monotonic())
+        )
         if not ready:
             os.killpg(pid, signal.SIGKILL)
         status = os.waitpid(pid, 0)[1]
@@ -104,7 +137,9 @@ def _child(case: Case, arguments: list[str], folder: Path) -> None:
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
         home = str(folder / "home")
         os.environ |= {"HOME": home, "TMPDIR": str(folder / "work"), "COLUMNS": "200"}
-        os.environ |= {f"XDG_{name}_HOME": f"{home}/{name}" for name in ("CONFIG", "STATE")}
+        os.environ |= {
+            f"XDG_{name}_HOME": f"{home}/{name}" for name in ("CONFIG", "STATE")
+        }
         os.chdir(folder / "work")
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

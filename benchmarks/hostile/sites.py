@@ -85,10 +85,20 @@ TEMPLATES = {
 def cases(random: random.Random, made: Path) -> Iterator[Case]:
     """Cases on copies of `made`, which holds prepared data."""
     for line in (*LINES, *FINE_LINES):
-        text = line.encode() if "cpus_per_node" in line else b"cpus_per_node = 4\n" + line.encode()
-        yield Case("site profile", line[:50], partial(_site, made, text), must=line in LINES)
+        text = (
+            line.encode()
+            if "cpus_per_node" in line
+            else b"cpus_per_node = 4\n" + line.encode()
+        )
+        yield Case(
+            "site profile", line[:50], partial(_site, made, text), must=line in LINES
+        )
     for number in range(25):
-        yield Case("site profile", f"damaged {number}", partial(_site, made, damaged(GOOD, random)))
+        yield Case(
+            "site profile",
+            f"damaged {number}",
+            partial(_site, made, damaged(GOOD, random)),
+        )
     for word in ("a folder", "a pipe", "a loop", "gone", "empty"):
         yield Case("site profile", word, partial(_odd, made, word), must=True)
     for word, text in TEMPLATES.items():
@@ -105,7 +115,9 @@ def make(folder: Path) -> None:
 
     (folder / "study.toml").write_text(STUDY)
     (folder / "here.toml").write_bytes(GOOD)
-    ensure_split(prepare(DataSettings(source="digits", cache=str(folder / "cache"))), None, 0)
+    ensure_split(
+        prepare(DataSettings(source="digits", cache=str(folder / "cache"))), None, 0
+    )
 
 
 def _site(made: Path, content: bytes, folder: Path) -> list[str]:

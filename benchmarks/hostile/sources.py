@@ -15,7 +15,14 @@ from PIL import Image
 
 from hostile.case import Case
 
-FORMATS = {"png": "PNG", "jpg": "JPEG", "tif": "TIFF", "bmp": "BMP", "gif": "GIF", "webp": "WEBP"}
+FORMATS = {
+    "png": "PNG",
+    "jpg": "JPEG",
+    "tif": "TIFF",
+    "bmp": "BMP",
+    "gif": "GIF",
+    "webp": "WEBP",
+}
 
 
 def cases(random: random.Random) -> Iterator[Case]:
@@ -24,7 +31,10 @@ def cases(random: random.Random) -> Iterator[Case]:
         for word, content in _damages(suffix, good, random).items():
             # An image with a flipped byte may still be valid.
             yield Case(
-                "source: image", f"{suffix} {word}", partial(_images, suffix, content), must=word in MUST
+                "source: image",
+                f"{suffix} {word}",
+                partial(_images, suffix, content),
+                must=word in MUST,
             )
     for word, content in arrays().items():
         yield Case("source: npz", word, partial(_npz, content), must=True)
@@ -36,10 +46,15 @@ def cases(random: random.Random) -> Iterator[Case]:
         yield Case("source: npz", f"flipped {number}", partial(_npz, bytes(data)))
     for word, build in PLACES.items():
         ordinary = word.startswith("unreadable")
-        yield Case("source: place", word, build, must=word not in FINE, ordinary=ordinary)
+        yield Case(
+            "source: place", word, build, must=word not in FINE, ordinary=ordinary
+        )
 
 
-SIX = b"\x93NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': False, 'shape': (6,), }   \n" + b"\0" * 6
+SIX = (
+    b"\x93NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': False, 'shape': (6,), }   \n"
+    + b"\0" * 6
+)
 MUST = ("truncated", "empty", "zeroes", "text", "head only")
 
 
@@ -74,7 +89,12 @@ def _damages(suffix: str, good: bytes, random: random.Random) -> dict[str, bytes
 
 def _png(width: int, height: int) -> bytes:
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data))
+            + kind
+            + data
+            + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return (
@@ -101,22 +121,42 @@ def arrays() -> dict[str, bytes]:
         "one dimension": _saved(x_train=np.zeros(6, np.uint8), y_train=labels),
         "complex": _saved(x_train=np.zeros((6, 8, 8), complex), y_train=labels),
         "terabytes": _archive(
-            {"x_train.npy": _header("(1000000, 10000, 10000)"), "y_train.npy": _header("(1000000,)")}
+            {
+                "x_train.npy": _header("(1000000, 10000, 10000)"),
+                "y_train.npy": _header("(1000000,)"),
+            }
         ),
-        "negative": _archive({"x_train.npy": _header("(-1, 8, 8)"), "y_train.npy": _header("(6,)")}),
+        "negative": _archive(
+            {"x_train.npy": _header("(-1, 8, 8)"), "y_train.npy": _header("(6,)")}
+        ),
         "overflow": _archive(
-            {"x_train.npy": _header("(9223372036854775807, 2, 2)"), "y_train.npy": _header("(6,)")}
+            {
+                "x_train.npy": _header("(9223372036854775807, 2, 2)"),
+                "y_train.npy": _header("(6,)"),
+            }
         ),
         "no header": _archive({"x_train.npy": b"\x93NUMPY", "y_train.npy": b""}),
-        "evil header": _archive({"x_train.npy": _header("__import__('os')"), "y_train.npy": _header("(6,)")}),
+        "evil header": _archive(
+            {"x_train.npy": _header("__import__('os')"), "y_train.npy": _header("(6,)")}
+        ),
         "deep header": _archive(
-            {"x_train.npy": _header("(" * 500 + ")" * 500), "y_train.npy": _header("(6,)")}
+            {
+                "x_train.npy": _header("(" * 500 + ")" * 500),
+                "y_train.npy": _header("(6,)"),
+            }
         ),
         "bomb": _archive(
-            {"x_train.npy": _header("(6, 4, 4)") + b"\0" * 10**7, "y_train.npy": _header("(6,)") + b"\0" * 6}
+            {
+                "x_train.npy": _header("(6, 4, 4)") + b"\0" * 10**7,
+                "y_train.npy": _header("(6,)") + b"\0" * 6,
+            }
         ),
-        "negative labels": _saved(x_train=np.zeros((6, 8, 8), np.uint8), y_train=-labels),
-        "fractional labels": _saved(x_train=np.zeros((6, 8, 8), np.uint8), y_train=labels + 0.5),
+        "negative labels": _saved(
+            x_train=np.zeros((6, 8, 8), np.uint8), y_train=-labels
+        ),
+        "fractional labels": _saved(
+            x_train=np.zeros((6, 8, 8), np.uint8), y_train=labels + 0.5
+        ),
         "nan": _saved(x_train=np.full((6, 8, 8), np.nan), y_train=labels),
     }
 
@@ -182,7 +222,9 @@ def _masks(folder: Path) -> list[str]:
     for name in ("images", "masks"):
         (folder / "set" / name).mkdir(parents=True)
         for number in range(3):
-            (folder / "set" / name / f"{number}.png").write_bytes(image("png", 16 if name == "images" else 8))
+            (folder / "set" / name / f"{number}.png").write_bytes(
+                image("png", 16 if name == "images" else 8)
+            )
     return _prepare("set")
 
 
@@ -207,9 +249,13 @@ PLACES: dict[str, Callable[[Path], list[str]]] = {
     "loop": lambda folder: ((folder / "a").symlink_to("a"), _prepare("a"))[1],
     "npz folder": lambda folder: ((folder / "a.npz").mkdir(), _prepare("a.npz"))[1],
     "image is a pipe": partial(_spoilt, partial(_replaced, os.mkfifo)),
-    "image is a loop": partial(_spoilt, partial(_replaced, lambda file: file.symlink_to(file))),
+    "image is a loop": partial(
+        _spoilt, partial(_replaced, lambda file: file.symlink_to(file))
+    ),
     "image is a folder": partial(_spoilt, partial(_replaced, Path.mkdir)),
-    "image leads nowhere": partial(_spoilt, partial(_replaced, lambda file: file.symlink_to("none"))),
+    "image leads nowhere": partial(
+        _spoilt, partial(_replaced, lambda file: file.symlink_to("none"))
+    ),
     "nested loop": partial(_spoilt, lambda set_: (set_ / "b" / "c").symlink_to(set_)),
     "surrogate in a name": partial(_spoilt, _surrogate),
     "unreadable image": partial(_spoilt, lambda set_: (set_ / "b" / "2.png").chmod(0)),

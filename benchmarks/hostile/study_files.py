@@ -110,9 +110,13 @@ def cases(random: random.Random) -> Iterator[Case]:
     for word, content in WHOLE.items():
         yield Case("study file: text", word, partial(_file, content), must=True)
     for number in range(60):
-        yield Case("study file: damaged", f"{number}", partial(_file, damaged(GOOD, random)))
+        yield Case(
+            "study file: damaged", f"{number}", partial(_file, damaged(GOOD, random))
+        )
     for word, build in PLACES.items():
-        yield Case("study file: place", word, build, must=True, ordinary=word == "unreadable")
+        yield Case(
+            "study file: place", word, build, must=True, ordinary=word == "unreadable"
+        )
 
 
 def damaged(content: bytes, random: random.Random) -> bytes:
@@ -190,11 +194,17 @@ PLACES = {
     "huge": _huge,
     "unreadable": _unreadable,
     "out is a file": partial(_target, "x", lambda folder: (folder / "x").touch()),
-    "out is below a file": partial(_target, "x/y", lambda folder: (folder / "x").touch()),
-    "out is a loop": partial(_target, "x", lambda folder: (folder / "x").symlink_to("x")),
+    "out is below a file": partial(
+        _target, "x/y", lambda folder: (folder / "x").touch()
+    ),
+    "out is a loop": partial(
+        _target, "x", lambda folder: (folder / "x").symlink_to("x")
+    ),
     "out has a long name": partial(_target, "n" * 300, None),
     "out has a nul": partial(_target, "a\0b", None),
     "out is another's": partial(
-        _target, "x", lambda folder: [(folder / "x").mkdir(), (folder / "x" / "thesis").touch()]
+        _target,
+        "x",
+        lambda folder: [(folder / "x").mkdir(), (folder / "x" / "thesis").touch()],
     ),
 }

@@ -53,7 +53,11 @@ IMPORTED = {
 def cases(random: random.Random) -> Iterator[Case]:
     del random
     for word, text in TEXTS.items():
-        yield Case("task file: text", word, partial(_task, text, ["run", "study.toml", "--dry-run"]))
+        yield Case(
+            "task file: text",
+            word,
+            partial(_task, text, ["run", "study.toml", "--dry-run"]),
+        )
         yield Case(
             "task file: text",
             f"{word}, prepared",
@@ -70,7 +74,9 @@ def cases(random: random.Random) -> Iterator[Case]:
 
 
 def _study(folder: Path) -> None:
-    (folder / "study.toml").write_text('task = "task.py"\n[data]\ncache = "cache"\n[sweep]\nworkers = 1\n')
+    (folder / "study.toml").write_text(
+        'task = "task.py"\n[data]\ncache = "cache"\n[sweep]\nworkers = 1\n'
+    )
 
 
 def _task(text: str, arguments: list[str], folder: Path) -> list[str]:

@@ -25,17 +25,29 @@ class Workers:
         files: Files that this loader reads.
     """
 
-    def __init__(self, name: str, task: Task, cores: list[int], files: list[Path]) -> None:
+    def __init__(
+        self, name: str, task: Task, cores: list[int], files: list[Path]
+    ) -> None:
         self.name, self.files = name, files
         self._processes = []
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         for rank in range(task.workers):
-            share = cores[rank * len(cores) // task.workers : (rank + 1) * len(cores) // task.workers]
+            share = cores[
+                rank * len(cores) // task.workers : (rank + 1)
+                * len(cores)
+                // task.workers
+            ]
             mine = set(share or [cores[rank % len(cores)]])
             own = task._replace(rank=rank, threads=len(mine))
             self._processes.append(
                 subprocess.Popen(
-                    [sys.executable, "-m", "loaders.worker", name, json.dumps(own._asdict())],
+                    [
+                        sys.executable,
+                        "-m",
+                        "loaders.worker",
+                        name,
+                        json.dumps(own._asdict()),
+                    ],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=self._errors,
@@ -44,7 +56,9 @@ class Workers:
                         **os.environ,
                         "TF_CPP_MIN_LOG_LEVEL": "3",
                         "CUDA_VISIBLE_DEVICES": "",
-                        "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
+                        "PYTHONPATH": os.pathsep.join(
+                            [str(HERE), os.environ.get("PYTHONPATH", "")]
+                        ),
                     },
                     preexec_fn=lambda mine=mine: os.sched_setaffinity(0, mine),  # noqa: PLW1509
                 )
@@ -66,7 +80,9 @@ class Workers:
             line = process.stdout.readline()
             if not line:
                 self._errors.seek(0)
-                raise RuntimeError(f"a worker of {self.name} has ended: {self._errors.read()[-2000:]}")
+                raise RuntimeError(
+                    f"a worker of {self.name} has ended: {self._errors.read()[-2000:]}"
+                )
             answers.append(json.loads(line))
         return answers
 

@@ -21,16 +21,23 @@ def own_bytes(pids: Iterable[int]) -> int:
     total = 0
     for pid in pids:
         with suppress(psutil.Error):
-            family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+            family = [
+                psutil.Process(pid),
+                *psutil.Process(pid).children(recursive=True),
+            ]
             for process in family:
                 with suppress(OSError):
-                    total += _anonymous(Path(f"/proc/{process.pid}/smaps_rollup").read_text())
+                    total += _anonymous(
+                        Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+                    )
     return total
 
 
 def _anonymous(rollup: str) -> int:
     fields = dict(line.split(":", 1) for line in rollup.splitlines() if ":" in line)
-    return sum(1024 * int(fields[name].split()[0]) for name in ("Pss_Anon", "Pss_Shmem"))
+    return sum(
+        1024 * int(fields[name].split()[0]) for name in ("Pss_Anon", "Pss_Shmem")
+    )
 
 
 def cached_bytes(files: Iterable[Path]) -> int:
@@ -46,7 +53,9 @@ def cached_bytes(files: Iterable[Path]) -> int:
                 whole = np.frombuffer(mapped, np.uint8)
                 pages = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
                 where = ctypes.c_void_p(whole.ctypes.data)
-                if _LIBC.mincore(where, ctypes.c_size_t(size), ctypes.c_void_p(pages.ctypes.data)):
+                if _LIBC.mincore(
+                    where, ctypes.c_size_t(size), ctypes.c_void_p(pages.ctypes.data)
+                ):
                     raise OSError(ctypes.get_errno(), "mincore")
                 total += int((pages & 1).sum()) * mmap.PAGESIZE
                 del whole

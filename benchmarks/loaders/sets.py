@@ -74,11 +74,16 @@ def listed(where: Path, file: Path) -> int:
     """Write the rows [image, target] of a folder to `file`, in our order, and return their number."""
     if (where / "images").is_dir():
         rows = [
-            (str(image), str(where / "masks" / image.name)) for image in sorted((where / "images").iterdir())
+            (str(image), str(where / "masks" / image.name))
+            for image in sorted((where / "images").iterdir())
         ]
     else:
         classes = sorted(entry for entry in where.iterdir() if entry.is_dir())
-        rows = [(str(image), str(i)) for i, entry in enumerate(classes) for image in sorted(entry.iterdir())]
+        rows = [
+            (str(image), str(i))
+            for i, entry in enumerate(classes)
+            for image in sorted(entry.iterdir())
+        ]
     file.write_text(json.dumps(rows))
     return len(rows)
 
@@ -86,7 +91,9 @@ def listed(where: Path, file: Path) -> int:
 def _digits(file: Path) -> None:
     draw = np.random.default_rng(0)
     np.savez_compressed(
-        file, x_train=draw.integers(0, 256, (60_000, 28, 28), np.uint8), y_train=np.arange(60_000) % 10
+        file,
+        x_train=draw.integers(0, 256, (60_000, 28, 28), np.uint8),
+        y_train=np.arange(60_000) % 10,
     )
 
 
@@ -94,9 +101,13 @@ def _masked(folder: Path) -> None:
     from scalestudy.data.sources.indents import make_micrograph
 
     for index in range(TIMES * 334):
-        for name, pixels in zip(("images", "masks"), make_micrograph(0, index, (256, 256)), strict=True):
+        for name, pixels in zip(
+            ("images", "masks"), make_micrograph(0, index, (256, 256)), strict=True
+        ):
             (folder / name).mkdir(parents=True, exist_ok=True)
-            Image.fromarray(pixels * (255 if name == "masks" else 1)).save(folder / name / f"{index:04}.png")
+            Image.fromarray(pixels * (255 if name == "masks" else 1)).save(
+                folder / name / f"{index:04}.png"
+            )
 
 
 def _photographs(folder: Path) -> None:
@@ -104,8 +115,12 @@ def _photographs(folder: Path) -> None:
 
     for index in range(TIMES * 300):
         (folder / f"class{index % 5}").mkdir(parents=True, exist_ok=True)
-        colours = np.stack([make_micrograph(channel, index, (333, 500))[0] for channel in range(3)], -1)
-        Image.fromarray(colours).save(folder / f"class{index % 5}" / f"{index:04}.jpg", quality=90)
+        colours = np.stack(
+            [make_micrograph(channel, index, (333, 500))[0] for channel in range(3)], -1
+        )
+        Image.fromarray(colours).save(
+            folder / f"class{index % 5}" / f"{index:04}.jpg", quality=90
+        )
 
 
 def files_of(listing: Path) -> list[Path]:

@@ -61,7 +61,9 @@ class Ours:
         """Tensors [1, b, ...]."""
         from scalestudy.data.samples import epoch_order
 
-        for (part,) in self._loader.epoch(epoch_order(self._rows, 0, number), epoch=number):
+        for (part,) in self._loader.epoch(
+            epoch_order(self._rows, 0, number), epoch=number
+        ):
             if part.count:
                 yield part.inputs, part.targets
 
@@ -73,7 +75,9 @@ class TfData:
         import tensorflow as tf
 
         if task.files.endswith(".npz"):
-            whole = tf.data.Dataset.from_tensor_slices(of_npz(task))  # already every n-th
+            whole = tf.data.Dataset.from_tensor_slices(
+                of_npz(task)
+            )  # already every n-th
             read: Any = lambda image, target: (image[:, :, None], target)  # noqa: E731
         else:
             rows = own(task, json.loads(Path(task.files).read_text()))
@@ -81,12 +85,16 @@ class TfData:
             masks = not rows[0][1].isdecimal()
 
             def read(row: Any) -> Any:
-                image = tf.io.decode_image(tf.io.read_file(row[0]), expand_animations=False)
+                image = tf.io.decode_image(
+                    tf.io.read_file(row[0]), expand_animations=False
+                )
                 if task.size is not None:
                     fitted = tf.image.resize_with_pad(image, *task.size, antialias=True)
                     image = tf.cast(tf.round(fitted), tf.uint8)
                 if masks:
-                    mask = tf.io.decode_image(tf.io.read_file(row[1]), channels=1, expand_animations=False)
+                    mask = tf.io.decode_image(
+                        tf.io.read_file(row[1]), channels=1, expand_animations=False
+                    )
                     return image, mask[:, :, 0] // 255
                 return image, tf.strings.to_number(row[1], tf.int32)
 
@@ -94,7 +102,12 @@ class TfData:
         data = data.cache() if cached else data
         options = tf.data.Options()
         options.threading.private_threadpool_size = task.threads
-        self._data = data.shuffle(1000).batch(task.batch).prefetch(tf.data.AUTOTUNE).with_options(options)
+        self._data = (
+            data.shuffle(1000)
+            .batch(task.batch)
+            .prefetch(tf.data.AUTOTUNE)
+            .with_options(options)
+        )
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Tensors [b, ...]."""
@@ -107,7 +120,9 @@ class Rows:
     def __init__(self, task: Task) -> None:
         self._size = task.size
         self._arrays = of_npz(task) if task.files.endswith(".npz") else None
-        self._rows = [] if self._arrays else own(task, json.loads(Path(task.files).read_text()))
+        self._rows = (
+            [] if self._arrays else own(task, json.loads(Path(task.files).read_text()))
+        )
 
     def __len__(self) -> int:
         return len(self._arrays[0]) if self._arrays else len(self._rows)
@@ -135,7 +150,9 @@ class Grain:
         threads = 0 if task.files.endswith(".npz") else task.threads
         self._data = grain.MapDataset.source(rows)
         self._batch = task.batch
-        self._options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=4 * task.batch)
+        self._options = grain.ReadOptions(
+            num_threads=threads, prefetch_buffer_size=4 * task.batch
+        )
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Arrays [b, ...]."""
@@ -152,8 +169,12 @@ class PyTorch:
 
         torch.set_num_threads(task.threads)
         processes = 0 if task.files.endswith(".npz") else task.threads
-        more: dict[str, Any] = {"prefetch_factor": 2, "persistent_workers": True} if processes else {}
-        self._data: Any = DataLoader(Rows(task), task.batch, shuffle=True, num_workers=processes, **more)  # type: ignore[arg-type]
+        more: dict[str, Any] = (
+            {"prefetch_factor": 2, "persistent_workers": True} if processes else {}
+        )
+        self._data: Any = DataLoader(
+            Rows(task), task.batch, shuffle=True, num_workers=processes, **more
+        )  # type: ignore[arg-type]
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Tensors [b, ...]."""
@@ -198,5 +219,9 @@ def of_npz(task: Task) -> tuple[Any, Any]:
     with np.load(task.files) as arrays:
         parts = [name for name in ("train", "test") if f"x_{name}" in arrays]
         images = np.concatenate([arrays[f"x_{part}"] for part in parts])
-        classes = np.concatenate([arrays[f"y_{part}"] for part in parts]).astype(np.int32)
-    return np.ascontiguousarray(own(task, images)), np.ascontiguousarray(own(task, classes))
+        classes = np.concatenate([arrays[f"y_{part}"] for part in parts]).astype(
+            np.int32
+        )
+    return np.ascontiguousarray(own(task, images)), np.ascontiguousarray(
+        own(task, classes)
+    )

@@ -65,14 +65,18 @@ def proof(batches: Any) -> list[tuple[int, int, float]]:
         inputs = inputs.reshape(-1, *inputs.shape[-3:])
         for image, target in zip(inputs, targets.reshape(len(inputs), -1), strict=True):
             data = np.ascontiguousarray(image).tobytes()
-            label = np.ascontiguousarray(target, np.uint8 if target.size > 1 else np.int32).tobytes()
+            label = np.ascontiguousarray(
+                target, np.uint8 if target.size > 1 else np.int32
+            ).tobytes()
             found.append((zlib.crc32(data), zlib.crc32(label), float(image.mean())))
     return found
 
 
 def cpu_seconds() -> float:
     """CPU seconds of this process and its descendants."""
-    children = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
+    children = [
+        process.cpu_times() for process in psutil.Process().children(recursive=True)
+    ]
     return time.process_time() + sum(each.user + each.system for each in children)
 
 

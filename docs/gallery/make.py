@@ -18,7 +18,10 @@ from scalestudy.report.write_document import write_document
 from scalestudy.store.study_folder import StudyFolder
 
 HERE = Path(__file__).parent
-SHOWN = {"nuclei": ("speedup", "phases"), "flowers": ("speedup", "quality", "loss-by-epoch")}
+SHOWN = {
+    "nuclei": ("speedup", "phases"),
+    "flowers": ("speedup", "quality", "loss-by-epoch"),
+}
 """Figures of each study."""
 
 
@@ -37,7 +40,9 @@ def of_study(name: str, findings: Findings) -> None:
 def of_others() -> None:
     """Write the figures of the published table, as `scalestudy demo` reads it."""
     findings = published_findings()
-    drawn = [figure for figure in figures(findings) if figure.name in ("speedup", "quality")]
+    drawn = [
+        figure for figure in figures(findings) if figure.name in ("speedup", "quality")
+    ]
     for figure in [*drawn, time_figure(findings)]:
         picture(NAME, figure)
 
@@ -49,7 +54,9 @@ def main(studies: Path) -> None:
         if (studies / name).is_dir():
             of_study(name, read_study(StudyFolder.open(studies / name)))
     if (studies / "flowers").is_dir():
-        page = propose(StudyFolder.open(studies / "flowers"), "csc", RequestOptions()).document
+        page = propose(
+            StudyFolder.open(studies / "flowers"), "csc", RequestOptions()
+        ).document
         write_document(page, "markdown", HERE / "flowers-csc.md")
 
 

@@ -26,12 +26,26 @@ def time_and_quality() -> Figure:
     colour, shape = colour_and_shape(list(STRATEGIES.values()), False, "")
     x = workers([record["workers"] for record in records]).title("GPUs (V100)")
     panels = []
-    for field, title, top in (("minutes", "Training time (minutes)", 140), ("iou", "IoU after training", 1)):
-        y = alt.Y(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, top]), axis=alt.Axis(tickCount=6))
+    for field, title, top in (
+        ("minutes", "Training time (minutes)", 140),
+        ("iou", "IoU after training", 1),
+    ):
+        y = alt.Y(
+            f"{field}:Q",
+            title=title,
+            scale=alt.Scale(domain=[0, top]),
+            axis=alt.Axis(tickCount=6),
+        )
         chart = alt.Chart(data(records)).encode(x, y, colour)
-        panels.append(alt.layer(chart.mark_line(), chart.mark_point(filled=True, size=70).encode(shape)))
+        panels.append(
+            alt.layer(
+                chart.mark_line(), chart.mark_point(filled=True, size=70).encode(shape)
+            )
+        )
     both = alt.hconcat(*(panel.properties(width=320, height=230) for panel in panels))
-    return figure(NAME, "A published U-Net on 1 to 14 GPUs: faster, and worse", both, "")
+    return figure(
+        NAME, "A published U-Net on 1 to 14 GPUs: faster, and worse", both, ""
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,10 @@ NAMES = [
     "batched_memcpy_k<8>",
     "scale_buffer_half2_k",
     *(f"scale_buffer_k<{each}, {FACTORS.get(each, 'double')}>" for each in SCALED),
-    *(f"batched_scaled_memcpy_k<{each}, 8, {FACTORS.get(each, 'double')}>" for each in SCALED),
+    *(
+        f"batched_scaled_memcpy_k<{each}, 8, {FACTORS.get(each, 'double')}>"
+        for each in SCALED
+    ),
 ]
 TYPES = """\
 typedef signed char int8_t;
@@ -40,14 +43,20 @@ def device_part(source: str, header: str) -> str:
     Raises:
         SystemExit: The source is not the one that this was written for.
     """
-    kernels, functions = re.subn(r"^void \w+\(.*?^}$", "", source, flags=re.MULTILINE | re.DOTALL)
-    structure = re.search(r"^#define BATCHED_D2D_CAPACITY.*?^};$", header, re.MULTILINE | re.DOTALL)
+    kernels, functions = re.subn(
+        r"^void \w+\(.*?^}$", "", source, flags=re.MULTILINE | re.DOTALL
+    )
+    structure = re.search(
+        r"^#define BATCHED_D2D_CAPACITY.*?^};$", header, re.MULTILINE | re.DOTALL
+    )
     if functions != 3 or structure is None:
         sys.exit(
             f"expected the kernels of Horovod 0.28.1, with 3 functions; received {functions}. "
             f"Correct {__file__}"
         )
-    kernels = re.sub(r'^#include ("cuda_kernels.h"|<stdexcept>)$', "", kernels, flags=re.MULTILINE)
+    kernels = re.sub(
+        r'^#include ("cuda_kernels.h"|<stdexcept>)$', "", kernels, flags=re.MULTILINE
+    )
     return f"{TYPES}{structure[0]}\n}} }}\n{kernels}"
 
 
@@ -67,7 +76,9 @@ class Compiler:
         code = getattr(self.library, name)(*arguments)
         if code:
             self.library.nvrtcGetErrorString.restype = ctypes.c_char_p
-            sys.exit(f"expected {name} to work; received {self.library.nvrtcGetErrorString(code).decode()}")
+            sys.exit(
+                f"expected {name} to work; received {self.library.nvrtcGetErrorString(code).decode()}"
+            )
 
     def read(self, program: ctypes.c_void_p, what: str) -> bytes:
         """One of its answers that are asked by size and by content."""
@@ -81,7 +92,13 @@ class Compiler:
         """Code for an architecture, and the names that the kernels have in it."""
         program = ctypes.c_void_p()
         self.call(
-            "nvrtcCreateProgram", ctypes.byref(program), source.encode(), b"cuda_kernels.cu", 0, None, None
+            "nvrtcCreateProgram",
+            ctypes.byref(program),
+            source.encode(),
+            b"cuda_kernels.cu",
+            0,
+            None,
+            None,
         )
         expressions = [f"horovod::common::{name}".encode() for name in NAMES]
         for expression in expressions:
@@ -112,17 +129,23 @@ def header(images: dict[str, tuple[bytes, list[str]]]) -> str:
     """The C++ header: `kernel_names`, in the order of NAMES, and `images`."""
     names = next(iter(images.values()))[1]
     if any(each != names for _, each in images.values()):
-        sys.exit("expected kernels of the same names for all architectures; received different ones.")
+        sys.exit(
+            "expected kernels of the same names for all architectures; received different ones."
+        )
     lines = ["// Made by kernels.py."]
     for architecture, (code, _) in images.items():
         data = ",".join(map(str, code))
-        lines.append(f"alignas(64) static const unsigned char code_{architecture}[] = {{{data}}};")
+        lines.append(
+            f"alignas(64) static const unsigned char code_{architecture}[] = {{{data}}};"
+        )
     quoted = ", ".join(f'"{name}"' for name in names)
     lines.append(f"static const char* const kernel_names[] = {{{quoted}}};")
     rows = []
     for architecture in images:
         kind, capability = architecture.split("_")
-        rows.append(f"{{{capability}, {'true' if kind == 'compute' else 'false'}, code_{architecture}}}")
+        rows.append(
+            f"{{{capability}, {'true' if kind == 'compute' else 'false'}, code_{architecture}}}"
+        )
     lines.append("struct Image { int capability; bool text; const void* code; };")
     lines.append(f"static const Image images[] = {{{', '.join(rows)}}};")
     return "\n".join(lines) + "\n"
@@ -130,9 +153,16 @@ def header(images: dict[str, tuple[bytes, list[str]]]) -> str:
 
 def main(folder_of_kernels: Path, target: Path) -> None:
     """Compile for all architectures."""
-    source = device_part(*((folder_of_kernels / f"cuda_kernels.{end}").read_text() for end in ("cu", "h")))
+    source = device_part(
+        *(
+            (folder_of_kernels / f"cuda_kernels.{end}").read_text()
+            for end in ("cu", "h")
+        )
+    )
     compiler = Compiler()
-    target.write_text(header({each: compiler.compiled(source, each) for each in ARCHITECTURES}))
+    target.write_text(
+        header({each: compiler.compiled(source, each) for each in ARCHITECTURES})
+    )
 
 
 if __name__ == "__main__":

@@ -51,12 +51,17 @@ def nccl() -> tuple[Path, Path]:
 def version(header: Path) -> str:
     """NCCL's version, by its header."""
     text = (header / "nccl.h").read_text(errors="replace")
-    return ".".join(re.findall(r"^#define NCCL_(?:MAJOR|MINOR|PATCH) +(\d+)", text, re.MULTILINE))
+    return ".".join(
+        re.findall(r"^#define NCCL_(?:MAJOR|MINOR|PATCH) +(\d+)", text, re.MULTILINE)
+    )
 
 
 def run_path(library: Path) -> str:
     """Where Horovod's library looks for NCCL: beside itself if both lie in one environment, or there."""
-    ours = next((place for place in map(Path, sys.path) if place / "nvidia" in library.parents), None)
+    ours = next(
+        (place for place in map(Path, sys.path) if place / "nvidia" in library.parents),
+        None,
+    )
     if ours is None or os.environ.get("TARGET"):
         return str(library.parent.resolve())
     return str(Path("$ORIGIN/../..") / library.parent.relative_to(ours))

@@ -21,7 +21,12 @@ EVERYWHERE = [
         1,
     ),
     # TensorFlow's libraries no longer export this function; the method does what it did.
-    ("horovod/tensorflow/mpi_ops.cc", r"^GpuStreamHandle AsGpuStreamValue\(Stream\* stream\);\n", "", 1),
+    (
+        "horovod/tensorflow/mpi_ops.cc",
+        r"^GpuStreamHandle AsGpuStreamValue\(Stream\* stream\);\n",
+        "",
+        1,
+    ),
     (
         "horovod/tensorflow/mpi_ops.cc",
         r"stream_executor::gpu::AsGpuStreamValue\(\s*([\w>-]+->stream\(\))\)",
@@ -39,7 +44,12 @@ EVERYWHERE = [
 ]
 # The packages of CUDA hold no nvcc, and one of another CUDA that stands in PATH must not be taken.
 PACKAGES = [
-    ("CMakeLists.txt", r"^set\(CMAKE_CUDA_HOST_COMPILER[\s\S]*?(?=^macro\(ADD_CUDA\))", "", 1),
+    (
+        "CMakeLists.txt",
+        r"^set\(CMAKE_CUDA_HOST_COMPILER[\s\S]*?(?=^macro\(ADD_CUDA\))",
+        "",
+        1,
+    ),
     (
         "CMakeLists.txt",
         r"^    find_package\(CUDAToolkit REQUIRED\)\n.*CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES.*\n",
@@ -64,13 +74,18 @@ def changed(text: str, pattern: str, new: str, times: int, where: str) -> str:
     """
     result, found = re.subn(pattern, new, text, flags=re.MULTILINE)
     if found != times:
-        sys.exit(f"expected {pattern!r} {times} times in {where}; received {found}. Take Horovod 0.28.1.")
+        sys.exit(
+            f"expected {pattern!r} {times} times in {where}; received {found}. Take Horovod 0.28.1."
+        )
     return result
 
 
 def main(folder: Path, *more: str) -> None:
     """Change the files."""
-    for name, pattern, new, times in [*EVERYWHERE, *(PACKAGES if "packages" in more else [])]:
+    for name, pattern, new, times in [
+        *EVERYWHERE,
+        *(PACKAGES if "packages" in more else []),
+    ]:
         file = folder / name
         file.write_text(changed(file.read_text(), pattern, new, times, str(file)))
 

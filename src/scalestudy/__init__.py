@@ -47,7 +47,9 @@ _NAMES = {
     "plugins.strategies": ("Rendezvous", "Traits"),
     "util.errors": ("RunError", "UserError"),
 }
-_MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+_MODULES = {
+    name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names
+}
 __all__ = list(_MODULES)
 
 

@@ -45,7 +45,9 @@ def run(
         from scalestudy.cli.terminal_listener import Terminal
 
         listener = Terminal()
-    return run_study(request_of(study, out), listener=listener or Warner(), report=report)
+    return run_study(
+        request_of(study, out), listener=listener or Warner(), report=report
+    )
 
 
 def open(folder: str | os.PathLike[str]) -> StudyResult:
@@ -73,6 +75,11 @@ class Warner(Listener):
 
     def note(self, text: str) -> None:
         """Issue a warning at the line that called this package."""
-        names = [frame.f_globals["__name__"] for frame, _ in traceback.walk_stack(sys._getframe())]
-        ours = [level for level, name in enumerate(names) if name.startswith("scalestudy.")]
+        names = [
+            frame.f_globals["__name__"]
+            for frame, _ in traceback.walk_stack(sys._getframe())
+        ]
+        ours = [
+            level for level, name in enumerate(names) if name.startswith("scalestudy.")
+        ]
         warnings.warn(text, stacklevel=2 + ours[-1])

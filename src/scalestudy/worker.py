@@ -41,15 +41,28 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
 
     point = folder.point()
     refuse_edited(point)
-    watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.progress_timeout)
+    watchdog = Watchdog(
+        folder,
+        placement.rank,
+        placement.size,
+        clock.heart,
+        point.launch.progress_timeout,
+    )
     watchdog.start()
     os.environ[PROGRESS_TIMEOUT] = str(point.launch.progress_timeout)
     device, gpus = take_part(
-        placement, point.traits, point.workers, point.launch.device, point.launch.cpus_per_worker
+        placement,
+        point.traits,
+        point.workers,
+        point.launch.device,
+        point.launch.cpus_per_worker,
     )
     rendezvous = point.traits.rendezvous
     with clock.phase("framework"):
-        mode = next((name for name in MODES.names() if (folder.path / f"{name}.json").exists()), None)
+        mode = next(
+            (name for name in MODES.names() if (folder.path / f"{name}.json").exists()),
+            None,
+        )
         from scalestudy.training.device_setup import OwnPart
         from scalestudy.training.rank_run import run as synchronous
         from scalestudy.training.rank_run import run_asynchronous
@@ -57,7 +70,11 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
         train = synchronous if point.traits.synchronous else run_asynchronous
         run = MODES.get(mode) if mode is not None else train
     try:
-        secret = secret_set(folder.path, placement) if rendezvous and rendezvous.secret else nullcontext()
+        secret = (
+            secret_set(folder.path, placement)
+            if rendezvous and rendezvous.secret
+            else nullcontext()
+        )
         with secret, meeting_in(folder.path, placement):
             run(OwnPart(folder, point, placement, clock, device, gpus))
     except Exception as error:
@@ -69,7 +86,10 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
     return 0
 
 
-def main(arguments: list[str], train: Callable[[RunFolder, Placement, PhaseClock], int] = train_rank) -> int:
+def main(
+    arguments: list[str],
+    train: Callable[[RunFolder, Placement, PhaseClock], int] = train_rank,
+) -> int:
     """Compute this process's part of a run. All settings are in RUN_DIR and the environment.
 
     Args:
@@ -87,7 +107,9 @@ def main(arguments: list[str], train: Callable[[RunFolder, Placement, PhaseClock
     except ScalestudyError as error:
         print(f"scalestudy: {error}", file=sys.stderr, flush=True)
         return error.exit_code
-    except SystemExit as error:  # from a task file; exit code 0 would mean that the work is done
+    except (
+        SystemExit
+    ) as error:  # from a task file; exit code 0 would mean that the work is done
         from scalestudy.launch.supervise import exit_code
 
         traceback.print_exc()
@@ -114,7 +136,9 @@ def _work(path: Path, train: Callable[[RunFolder, Placement, PhaseClock], int]) 
             "Keep studies on a file system that the nodes share.",
         )
     _take_output(path, placement)
-    errand = next((name for name in ERRANDS.names() if (path / f"{name}.json").exists()), None)
+    errand = next(
+        (name for name in ERRANDS.names() if (path / f"{name}.json").exists()), None
+    )
     if errand is not None:
         from scalestudy.cluster.private_files import meeting_in, secret_set
 
@@ -193,7 +217,8 @@ def _take_output(path: Path, placement: Placement) -> None:
         return
     log = RunFolder(path).log(placement.rank)
     print(
-        f"scalestudy: rank {placement.rank} of {placement.size} on {socket.gethostname()}: {log}", flush=True
+        f"scalestudy: rank {placement.rank} of {placement.size} on {socket.gethostname()}: {log}",
+        flush=True,
     )
     with open(log, "ab", opener=without_following) as file:
         for stream in (sys.stdout, sys.stderr):
@@ -218,7 +243,12 @@ def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) 
     if len(near) < devices * placement.local_size:  # each process sees only its own
         near = []
     need = cpus_per_worker * devices
-    share = own_cores(core_by_core(cores.granted()) if near else cores.granted(), need, placement, near)
+    share = own_cores(
+        core_by_core(cores.granted()) if near else cores.granted(),
+        need,
+        placement,
+        near,
+    )
     if share is not None:
         cores.stay_on(share)
     os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))

@@ -12,7 +12,11 @@ def advise(runs, planned=(), **options):
 def test_the_choice_has_its_row_price_and_verdict_and_its_cost_tells_the_ratio_of_what_is_billed():
     found = advise(series("native", NATIVE))
     price = found.decision.price
-    assert (found.choice.workers, price.key, found.decision.verdicts[price.key].kind) == (
+    assert (
+        found.choice.workers,
+        price.key,
+        found.decision.verdicts[price.key].kind,
+    ) == (
         4,
         found.choice.key,
         "no-worse",
@@ -24,12 +28,16 @@ def test_the_choice_has_its_row_price_and_verdict_and_its_cost_tells_the_ratio_o
 
 
 def test_a_rate_that_followed_a_rule_stands_in_the_headline_where_the_batch_grew():
-    assert "linear rule" in advise(series("native", NATIVE), rate_rule="linear").headline
+    assert (
+        "linear rule" in advise(series("native", NATIVE), rate_rule="linear").headline
+    )
     assert "rule" not in advise(series("native", {1: 100}), rate_rule="linear").headline
 
 
 def test_what_is_missing_failed_or_oversubscribed_is_named():
-    questions = " ".join(advise(synthetic.oversubscribed(), synthetic.unfinished()).open_questions)
+    questions = " ".join(
+        advise(synthetic.oversubscribed(), synthetic.unfinished()).open_questions
+    )
     for name in ("horovod-w8-s2", "horovod-w16-s0", "horovod-w16-s1"):
         assert name in questions
     assert "4 workers with 1 core each on 2 cores" in questions
@@ -37,10 +45,16 @@ def test_what_is_missing_failed_or_oversubscribed_is_named():
 
 def test_of_an_unknown_direction_the_advice_says_what_to_declare():
     found = advise(
-        [*several("horovod", 1, 100, metric="badness"), *several("horovod", 4, 390, metric="badness")]
+        [
+            *several("horovod", 1, 100, metric="badness"),
+            *several("horovod", 4, 390, metric="badness"),
+        ]
     )
     assert found.decision.provisional == ("quality-no-direction",)
-    assert any('better = {"badness": "higher"}' in question for question in found.open_questions)
+    assert any(
+        'better = {"badness": "higher"}' in question
+        for question in found.open_questions
+    )
 
 
 def test_a_faster_point_that_diverged_is_named_and_not_advised():
@@ -62,7 +76,10 @@ def test_a_cost_efficiency_just_below_the_target_is_not_rounded_to_it():
 
 def test_initial_statistics_of_batch_norm_are_warned_of():
     def questions(value):
-        runs = [synthetic.changed(run, initial_statistics=value) for run in series("native", NATIVE)]
+        runs = [
+            synthetic.changed(run, initial_statistics=value)
+            for run in series("native", NATIVE)
+        ]
         return advise(runs).open_questions
 
     (warning,) = set(questions(0.58)) - set(questions(0.009))
@@ -72,7 +89,14 @@ def test_initial_statistics_of_batch_norm_are_warned_of():
 
 def test_of_many_rows_that_tie_with_the_choice_three_are_named_and_the_rest_counted():
     runs = []
-    for name in ("mirrored", "multiworker", "horovod", "native", "ddp", "central-storage"):
+    for name in (
+        "mirrored",
+        "multiworker",
+        "horovod",
+        "native",
+        "ddp",
+        "central-storage",
+    ):
         runs += [*several(name, 1, 100), *several(name, 2, 190)]
     found = advise(runs)
     assert len(found.decision.rivals) == 5

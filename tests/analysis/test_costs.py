@@ -25,7 +25,9 @@ def run(seed=0, *, workers=2, unmeasured=None, devices=None, **changes):
     }
     rank = synthetic.rank(workers).model_copy(update={"unmeasured": unmeasured or {}})
     if devices:
-        rank = rank.model_copy(update={"devices": devices, "device_uuids": ["GPU-0"] * len(devices)})
+        rank = rank.model_copy(
+            update={"devices": devices, "device_uuids": ["GPU-0"] * len(devices)}
+        )
     return replace(synthetic.changed(made, **usage), ranks=(rank,))
 
 
@@ -42,10 +44,14 @@ def test_energy_and_hours_add_up_over_gpus_and_nodes_and_are_means_over_runs():
 
 def test_what_one_gpu_has_not_told_is_blank_and_no_smaller_sum():
     gpus = [{"percent": 80.0, "joules": 1000.0}, {"percent": 60.0}]
-    costs = row(run(gpus=[GpuUse(rank=rank, device=0, **use) for rank, use in enumerate(gpus)]))
+    costs = row(
+        run(gpus=[GpuUse(rank=rank, device=0, **use) for rank, use in enumerate(gpus)])
+    )
     assert (costs["gpu_joules"], costs["gpu_percent"]) == (None, 70)
     plain = row(synthetic.run())
-    assert {plain[name] for name in ("watt_hours", "node_hours", "gpu_joules")} == {None}
+    assert {plain[name] for name in ("watt_hours", "node_hours", "gpu_joules")} == {
+        None
+    }
 
 
 def test_a_resumed_run_whose_earlier_processes_are_unknown_is_blank_and_says_so():
@@ -57,13 +63,20 @@ def test_a_resumed_run_whose_earlier_processes_are_unknown_is_blank_and_says_so(
 
 
 def test_mfu_is_the_share_of_all_devices_peak():
-    usage = {"devices": ["Tesla V100-SXM2-32GB"], "flops_per_sample": 1.57e9, "throughput": 1000.0}
+    usage = {
+        "devices": ["Tesla V100-SXM2-32GB"],
+        "flops_per_sample": 1.57e9,
+        "throughput": 1000.0,
+    }
     costs = row(run(precision="float32", **usage))
     assert costs["flops_per_second"] == pytest.approx(1.57e12)
     assert costs["peak_flops_per_second"] == pytest.approx(15.7e12)
     assert costs["mfu"] == pytest.approx(0.05)
     unknown = row(run(precision="tf32", **usage))
-    assert (unknown["mfu"], unknown["flops_per_second"]) == (None, pytest.approx(1.57e12))
+    assert (unknown["mfu"], unknown["flops_per_second"]) == (
+        None,
+        pytest.approx(1.57e12),
+    )
     assert "Tesla V100-SXM2-32GB in tf32" in unknown["unmeasured"]
 
 
@@ -75,9 +88,14 @@ def test_cpus_and_unlike_gpus_have_no_peak():
 
 
 def test_what_was_not_counted_is_named():
-    costs = row(run(flops_uncounted=["CudnnRNN"], unmeasured={"gpu_joules": "no permission"}))
+    costs = row(
+        run(flops_uncounted=["CudnnRNN"], unmeasured={"gpu_joules": "no permission"})
+    )
     assert costs["flops_per_sample"] is None
-    assert "gpu_joules: no permission" in costs["unmeasured"] and "CudnnRNN" in costs["unmeasured"]
+    assert (
+        "gpu_joules: no permission" in costs["unmeasured"]
+        and "CudnnRNN" in costs["unmeasured"]
+    )
 
 
 def test_virtual_workers_are_one_device_and_have_no_rate():
@@ -113,9 +131,26 @@ def test_a_card_is_known_by_its_whole_name_and_no_peak_is_guessed(name, kind, te
 def test_every_entry_has_its_source_and_no_card_has_two():
     table = analysis_costs._table()
     for entry in table:
-        assert entry["source"] and entry.keys() <= {"name", "source", *analysis_costs.KINDS.values()}
-        assert entry.get("float16", 0) >= entry["float32"] and entry.get("tf32", 99999) >= entry["float32"]
-    names = ["A100-SXM4-40GB", "L4", "L40", "L40S", "H200", "H200 NVL", "V100S-PCIE-32GB", "A10", "A40"]
+        assert entry["source"] and entry.keys() <= {
+            "name",
+            "source",
+            *analysis_costs.KINDS.values(),
+        }
+        assert (
+            entry.get("float16", 0) >= entry["float32"]
+            and entry.get("tf32", 99999) >= entry["float32"]
+        )
+    names = [
+        "A100-SXM4-40GB",
+        "L4",
+        "L40",
+        "L40S",
+        "H200",
+        "H200 NVL",
+        "V100S-PCIE-32GB",
+        "A10",
+        "A40",
+    ]
     for name in names:
         assert sum(bool(re.fullmatch(str(entry["name"]), name)) for entry in table) == 1
 

@@ -37,9 +37,14 @@ def test_strategies_are_compared_by_what_a_training_costs_and_not_by_their_own_o
     passed = {(row.key.strategy, row.key.workers, row.why) for row in found.passed_over}
     assert passed == {("native", 8, "cost"), ("horovod", 8, "cost")}
     prices = {(key.strategy, key.workers): price for key, price in found.prices.items()}
-    efficiencies = [prices[row].efficiency.value for row in (("native", 4), ("horovod", 4), ("horovod", 1))]
+    efficiencies = [
+        prices[row].efficiency.value
+        for row in (("native", 4), ("horovod", 4), ("horovod", 1))
+    ]
     assert efficiencies == pytest.approx([0.78, 0.68, 0.80], abs=0.005)
-    assert {row for row, price in prices.items() if price.on_front} == {("native", n) for n in NATIVE}
+    assert {row for row, price in prices.items() if price.on_front} == {
+        ("native", n) for n in NATIVE
+    }
     later = decide([*series("native", NATIVE), *series("horovod", {2: 152, 4: 300})])
     assert (chosen(later), later.relative) == (("native", 4), False)
 
@@ -52,7 +57,12 @@ def test_the_cost_efficiency_asked_for_can_be_changed():
 
 
 def test_a_point_that_learns_worse_is_not_chosen_by_the_margin_of_the_study():
-    found = decide([*series("horovod", {1: 100, 4: 390}), *several("horovod", 8, 780, quality=0.80)])
+    found = decide(
+        [
+            *series("horovod", {1: 100, 4: 390}),
+            *several("horovod", 8, 780, quality=0.80),
+        ]
+    )
     assert chosen(found) == ("horovod", 4)
     assert [(row.key.workers, row.why) for row in found.passed_over] == [(8, "worse")]
     runs = [*series("horovod", {1: 100}), *several("horovod", 2, 190, quality=0.92)]
@@ -60,13 +70,21 @@ def test_a_point_that_learns_worse_is_not_chosen_by_the_margin_of_the_study():
     assert chosen(decide(runs, margin=QualityMargin(0.05, False))) == ("horovod", 2)
 
 
-@pytest.mark.parametrize(("metric", "good", "bad"), [("iou", 0.95, 0.6), ("mse", 0.1, 0.4)])
-def test_a_batch_that_ruins_one_worker_too_does_not_pass_for_no_worse(metric, good, bad):
+@pytest.mark.parametrize(
+    ("metric", "good", "bad"), [("iou", 0.95, 0.6), ("mse", 0.1, 0.4)]
+)
+def test_a_batch_that_ruins_one_worker_too_does_not_pass_for_no_worse(
+    metric, good, bad
+):
     small, large = {"train.batch_size": 8}, {"train.batch_size": 512}
     found = decide(
         [
-            *series("horovod", {1: 100, 2: 190}, swept=small, quality=good, metric=metric),
-            *series("horovod", {1: 200, 2: 390}, swept=large, quality=bad, metric=metric),
+            *series(
+                "horovod", {1: 100, 2: 190}, swept=small, quality=good, metric=metric
+            ),
+            *series(
+                "horovod", {1: 200, 2: 390}, swept=large, quality=bad, metric=metric
+            ),
         ]
     )
     assert found.choice.swept == found.reference.swept == small
@@ -80,8 +98,18 @@ UNCERTAIN = {
         8,
         ("interval-contains-target",),
     ),
-    "a faster row may qualify": ({1: CERTAIN, 4: (235.0, 270.0, 315.0)}, "stay", 1, ("faster-may-qualify",)),
-    "a gain may be anything": ({1: (90.0, 110.0), 2: (150.0, 260.0)}, "uncertain", None, ()),
+    "a faster row may qualify": (
+        {1: CERTAIN, 4: (235.0, 270.0, 315.0)},
+        "stay",
+        1,
+        ("faster-may-qualify",),
+    ),
+    "a gain may be anything": (
+        {1: (90.0, 110.0), 2: (150.0, 260.0)},
+        "uncertain",
+        None,
+        (),
+    ),
     "a smaller one is certain": (
         {1: CERTAIN, 2: (191, 190, 192), 3: (281, 280, 283), 4: (150.0, 300.0, 900.0)},
         "ask",
@@ -92,13 +120,21 @@ UNCERTAIN = {
 }
 
 
-@pytest.mark.parametrize(("rows", "kind", "workers", "provisional"), UNCERTAIN.values(), ids=UNCERTAIN)
-def test_what_is_uncertain_is_provisional_passed_over_or_not_advised(rows, kind, workers, provisional):
-    found = decide([run for n, rates in rows.items() for run in wild("horovod", n, rates)])
+@pytest.mark.parametrize(
+    ("rows", "kind", "workers", "provisional"), UNCERTAIN.values(), ids=UNCERTAIN
+)
+def test_what_is_uncertain_is_provisional_passed_over_or_not_advised(
+    rows, kind, workers, provisional
+):
+    found = decide(
+        [run for n, rates in rows.items() for run in wild("horovod", n, rates)]
+    )
     assert (found.kind, found.choice and found.choice.workers) == (kind, workers)
     assert found.provisional == provisional
     if workers == 3:
-        assert [row.why for row in found.passed_over if row.key.workers == 4] == ["uncertain"]
+        assert [row.why for row in found.passed_over if row.key.workers == 4] == [
+            "uncertain"
+        ]
 
 
 def test_swept_values_are_compared_with_the_best_one_worker_row_of_the_whole_study():
@@ -109,7 +145,11 @@ def test_swept_values_are_compared_with_the_best_one_worker_row_of_the_whole_stu
             *series("native", {1: 400, 2: 760, 4: 1440}, swept=small),
         ]
     )
-    assert (found.kind, chosen(found), found.choice.swept) == ("stay", ("native", 1), large)
+    assert (found.kind, chosen(found), found.choice.swept) == (
+        "stay",
+        ("native", 1),
+        large,
+    )
 
 
 def test_start_up_is_paid_for_by_the_planned_training():
@@ -125,7 +165,13 @@ def test_start_up_is_paid_for_by_the_planned_training():
 def test_a_much_faster_row_about_the_target_is_a_matter_of_preference():
     """Sixteen workers keep .67 and are 3.3 times as fast as four, which keep .81."""
     runs = [
-        timed("native", n, seconds * (1 + 0.001 * seed), seed=seed, throughput=1e6 / seconds)
+        timed(
+            "native",
+            n,
+            seconds * (1 + 0.001 * seed),
+            seed=seed,
+            throughput=1e6 / seconds,
+        )
         for n, seconds in {1: 36000, 4: 11111, 16: 3358}.items()
         for seed in range(3)
     ]
@@ -139,7 +185,9 @@ def test_a_much_faster_row_about_the_target_is_a_matter_of_preference():
 
 def timed(strategy, workers, seconds, *, per_node=1, quality=0.95, seed=0, **options):
     """A run of that many seconds from start to result, with `per_node` workers on each node."""
-    run = synthetic.run(strategy, workers, seed, quality=quality, training_seconds=seconds, **options)
+    run = synthetic.run(
+        strategy, workers, seed, quality=quality, training_seconds=seconds, **options
+    )
     return synthetic.on_nodes(synthetic.changed(run, wall_seconds=seconds), per_node)
 
 
@@ -153,16 +201,28 @@ def test_where_sites_bill_nodes_costs_are_of_nodes():
     ]
     by_worker, by_node = decide(runs), decide(runs, bill="node")
     costs = {key.workers: price.cost.value for key, price in by_node.prices.items()}
-    assert (costs[1], costs[4]) == (pytest.approx(10.17, abs=0.01), pytest.approx(2.67, abs=0.01))
-    assert by_worker.prices[key_of("native", 4, {})].cost.value == pytest.approx(10.67, abs=0.01)
-    assert [key.workers for key, price in by_node.prices.items() if price.on_front] == [4, 8]
+    assert (costs[1], costs[4]) == (
+        pytest.approx(10.17, abs=0.01),
+        pytest.approx(2.67, abs=0.01),
+    )
+    assert by_worker.prices[key_of("native", 4, {})].cost.value == pytest.approx(
+        10.67, abs=0.01
+    )
+    assert [key.workers for key, price in by_node.prices.items() if price.on_front] == [
+        4,
+        8,
+    ]
     assert chosen(by_node) == ("native", 8)
 
 
 def test_without_one_worker_quality_and_cost_fall_back_to_the_fewest_workers_and_say_so():
     runs = [
         run
-        for workers, throughput, quality in ((2, 200, 0.9), (4, 400, 0.5), (8, 800, 0.2))
+        for workers, throughput, quality in (
+            (2, 200, 0.9),
+            (4, 400, 0.5),
+            (8, 800, 0.2),
+        )
         for run in several("native", workers, throughput, quality)
     ]
     found = decide(runs)
@@ -176,19 +236,32 @@ def test_single_runs_are_provisional():
     found = decide(synthetic.published())
     assert chosen(found) == ("horovod", 6)
     assert {"single-run", "quality-unclear"} <= set(found.provisional)
-    assert decide([synthetic.run("native", 1), synthetic.run("native", 2, throughput=101.0)]).provisional == (
-        "single-run",
-    )
+    assert decide(
+        [synthetic.run("native", 1), synthetic.run("native", 2, throughput=101.0)]
+    ).provisional == ("single-run",)
 
 
 def test_a_row_of_which_one_seed_in_seven_collapsed_is_not_chosen():
-    runs = [synthetic.run("horovod", 1, seed, quality=0.95, samples=LONG) for seed in range(7)]
+    runs = [
+        synthetic.run("horovod", 1, seed, quality=0.95, samples=LONG)
+        for seed in range(7)
+    ]
     runs += [
-        synthetic.run("horovod", 2, seed, throughput=199.0, quality=0.3 if seed == 4 else 0.95, samples=LONG)
+        synthetic.run(
+            "horovod",
+            2,
+            seed,
+            throughput=199.0,
+            quality=0.3 if seed == 4 else 0.95,
+            samples=LONG,
+        )
         for seed in range(7)
     ]
     found = analyse("made", runs)
-    assert (found.advice.decision.kind, chosen(found.advice.decision)) == ("stay", ("horovod", 1))
+    assert (found.advice.decision.kind, chosen(found.advice.decision)) == (
+        "stay",
+        ("horovod", 1),
+    )
     row = next(row for row in found.rows if row.workers == 2)
     assert (row.failed_runs, row.worst_quality) == (1, 0.3)
 
@@ -217,12 +290,21 @@ def test_a_rival_that_the_runs_cannot_tell_apart_is_named():
         ([synthetic.run("horovod", 1)], "only-smallest"),
         ([synthetic.run("virtual", n) for n in (1, 4)], "no-timing"),
         (
-            [synthetic.run("horovod", 1), synthetic.run("horovod", 4, oversubscribed="4 on 2 cores")],
+            [
+                synthetic.run("horovod", 1),
+                synthetic.run("horovod", 4, oversubscribed="4 on 2 cores"),
+            ],
             "no-timing",
         ),
         ([synthetic.run("horovod", 1, quality=math.nan)], "nothing-learned"),
         (
-            series("horovod", {1: 97, 2: 194}, quality=0.11, chance=0.115, metric="accuracy"),
+            series(
+                "horovod",
+                {1: 97, 2: 194},
+                quality=0.11,
+                chance=0.115,
+                metric="accuracy",
+            ),
             "nothing-learned",
         ),
         # The decision is certain although another one-worker row may be slower.
@@ -242,7 +324,11 @@ def test_where_nothing_can_be_compared_the_kind_says_why(runs, kind):
 
 
 def test_rows_of_unlike_work_are_compared_by_the_time_of_a_sample():
-    runs = [run for n in (1, 2, 4) for run in several("horovod", n, 95 * n, samples=1000 * n)]
+    runs = [
+        run
+        for n in (1, 2, 4)
+        for run in several("horovod", n, 95 * n, samples=1000 * n)
+    ]
     found = decide(runs)
     assert found.price.basis == "rate"
     assert found.price.cost.value is None
@@ -262,7 +348,9 @@ def test_a_job_is_billed_for_all_that_it_held_from_its_start_to_its_end():
     """Whole nodes of four cores: one worker on one core pays for four, as four workers do."""
 
     def held(run, cores, seconds):
-        job = Allocation(job="7", nodes=1, cores=cores, gpus=0, began=0.0, ended=seconds)
+        job = Allocation(
+            job="7", nodes=1, cores=cores, gpus=0, began=0.0, ended=seconds
+        )
         return replace(run, allocations=(job,))
 
     runs = [
@@ -286,9 +374,15 @@ def test_the_reference_is_the_cheapest_row_with_the_fewest_billed_units():
         for seed in range(3)
     ]
     found = decide(runs, bill="node")
-    assert (found.reference.workers, chosen(found), found.kind) == (4, ("native", 4), "ask")
+    assert (found.reference.workers, chosen(found), found.kind) == (
+        4,
+        ("native", 4),
+        "ask",
+    )
     assert not found.relative
-    assert found.prices[key_of("native", 32, {})].efficiency.value == pytest.approx(7 / 3.8 / 8)
+    assert found.prices[key_of("native", 32, {})].efficiency.value == pytest.approx(
+        7 / 3.8 / 8
+    )
     assert chosen(decide(runs)) == ("native", 4)
 
 
@@ -300,13 +394,21 @@ ZONE = {
 
 
 @pytest.mark.parametrize(("percent", "workers", "provisional"), ZONE.values(), ids=ZONE)
-def test_a_row_about_the_target_is_judged_and_named_without_being_provisional(percent, workers, provisional):
+def test_a_row_about_the_target_is_judged_and_named_without_being_provisional(
+    percent, workers, provisional
+):
     low, value, high = percent
     shares = (low, value + 0.5, value + 1, value + 0.5, high)
     runs = [timed("native", 1, 1000.0, seed=seed) for seed in range(5)]
-    runs += [timed("native", 4, 1000.0 / (0.04 * share), seed=seed) for seed, share in enumerate(shares)]
+    runs += [
+        timed("native", 4, 1000.0 / (0.04 * share), seed=seed)
+        for seed, share in enumerate(shares)
+    ]
     advice = analyse("made", runs).advice
-    assert (advice.decision.choice.workers, advice.decision.provisional) == (workers, provisional)
+    assert (advice.decision.choice.workers, advice.decision.provisional) == (
+        workers,
+        provisional,
+    )
     assert ("Provisionally" in advice.headline) == bool(provisional)
     if not provisional:
         assert decide(runs, zone=0.0).provisional
@@ -320,7 +422,12 @@ def test_a_reference_of_which_a_seed_collapsed_gives_way_to_the_smallest_healthy
         "made",
         [
             synthetic.run(
-                "native", n, seed, throughput=100 * n**0.95, samples=LONG, quality=value + 0.001 * seed
+                "native",
+                n,
+                seed,
+                throughput=100 * n**0.95,
+                samples=LONG,
+                quality=value + 0.001 * seed,
             )
             for n, values in quality.items()
             for seed, value in enumerate(values)
@@ -336,14 +443,27 @@ def test_a_reference_of_which_a_seed_collapsed_gives_way_to_the_smallest_healthy
 
 def failing(workers, runs, bad):
     qualities = [0.3] * bad + [0.95] * (runs - bad)
-    return synthetic.rows("horovod", "quality", {workers: qualities}, throughput=99.0 * workers, samples=LONG)
+    return synthetic.rows(
+        "horovod",
+        "quality",
+        {workers: qualities},
+        throughput=99.0 * workers,
+        samples=LONG,
+    )
 
 
 def test_a_few_failures_of_a_faster_row_leave_the_choice_provisional_and_many_settle_it():
-    few = analyse("made", [*failing(1, 5, 0), *failing(4, 5, 0), *failing(8, 5, 1)]).advice
-    assert (chosen(few.decision), few.decision.provisional) == (("horovod", 4), ("failures",))
+    few = analyse(
+        "made", [*failing(1, 5, 0), *failing(4, 5, 0), *failing(8, 5, 1)]
+    ).advice
+    assert (chosen(few.decision), few.decision.provisional) == (
+        ("horovod", 4),
+        ("failures",),
+    )
     assert "1 of 5 runs" in few.headline
-    many = analyse("made", [*failing(1, 9, 0), *failing(4, 9, 0), *failing(8, 9, 4)]).advice
+    many = analyse(
+        "made", [*failing(1, 9, 0), *failing(4, 9, 0), *failing(8, 9, 4)]
+    ).advice
     assert (chosen(many.decision), many.decision.provisional) == (("horovod", 4), ())
 
 

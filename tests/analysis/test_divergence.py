@@ -13,12 +13,17 @@ NAN, INF = math.nan, math.inf
 
 def failed(*runs):
     """Seed and kind of each run that failed."""
-    return [(failure.seed, failure.kind) for failure in failures(runs, sense_of(runs), 3)]
+    return [
+        (failure.seed, failure.kind) for failure in failures(runs, sense_of(runs), 3)
+    ]
 
 
 def row(*qualities, **options):
     return failed(
-        *(synthetic.run(seed=seed, quality=quality, **options) for seed, quality in enumerate(qualities))
+        *(
+            synthetic.run(seed=seed, quality=quality, **options)
+            for seed, quality in enumerate(qualities)
+        )
     )
 
 
@@ -27,7 +32,12 @@ def row(*qualities, **options):
     [
         ("accuracy", 0.113, 0.1135, False),
         ("accuracy", 0.128, 0.1135, False),  # within the scatter of 1000 labels
-        ("accuracy", 0.02, 0.001, True),  # a few correct samples with a thousand classes
+        (
+            "accuracy",
+            0.02,
+            0.001,
+            True,
+        ),  # a few correct samples with a thousand classes
         ("accuracy", 0.99, 0.99, False),
         ("iou", 0.0, 0.05, False),
         ("iou", 0.0, None, True),  # chance level unknown
@@ -37,7 +47,9 @@ def row(*qualities, **options):
         ("badness", 0.1, 0.1, True),  # direction unknown
     ],
 )
-def test_no_better_than_one_answer_for_everything_is_chance(metric, quality, chance, learned):
+def test_no_better_than_one_answer_for_everything_is_chance(
+    metric, quality, chance, learned
+):
     kinds = row(quality, quality, metric=metric, chance=chance)
     assert kinds == ([] if learned else [(0, "chance"), (1, "chance")])
 
@@ -69,11 +81,19 @@ def test_a_loss_that_grew_or_is_no_number_is_divergence(losses, diverged):
 
 def test_divergence_tells_the_epoch_and_the_weight_where_it_began():
     lost = synthetic.run(epochs=4, losses=(0.7, NAN, NAN, NAN))
-    epochs = [epoch.model_copy(update={"not_finite": "0/kernel"}) for epoch in lost.epochs[1:]]
+    epochs = [
+        epoch.model_copy(update={"not_finite": "0/kernel"}) for epoch in lost.epochs[1:]
+    ]
     named = replace(lost, epochs=(lost.epochs[0], *epochs))
-    for run, weight in ((lost, ""), (named, "; the first weight that is not is 0/kernel")):
+    for run, weight in (
+        (lost, ""),
+        (named, "; the first weight that is not is 0/kernel"),
+    ):
         (failure,) = failures([run], sense_of([run]), 3)
-        assert failure.sentence == f"diverged: the loss is not finite from epoch 2 on{weight}"
+        assert (
+            failure.sentence
+            == f"diverged: the loss is not finite from epoch 2 on{weight}"
+        )
 
 
 def test_one_seed_that_collapsed_or_stands_at_chance_is_not_hidden_by_the_mean_of_the_others():

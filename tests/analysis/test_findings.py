@@ -9,7 +9,9 @@ from scalestudy.launch.study_status import KILLED, study_status
 
 def test_a_folder_is_read_with_its_runs_ranks_and_failures(tmp_path):
     runs = synthetic.seeded((1, 2), ("horovod",))
-    findings = read_study(synthetic.write(tmp_path / "study", "made", runs, synthetic.unfinished()))
+    findings = read_study(
+        synthetic.write(tmp_path / "study", "made", runs, synthetic.unfinished())
+    )
     assert (findings.name, len(findings.runs)) == ("made", 6)
     first = findings.runs[0]
     assert first.folder == "points/horovod-w1-s0/run-1"
@@ -22,7 +24,9 @@ def test_a_folder_is_read_with_its_runs_ranks_and_failures(tmp_path):
 
 
 def test_a_run_counts_for_every_point_with_the_same_training(tmp_path):
-    folder = synthetic.write(tmp_path / "study", "made", synthetic.seeded((1,), ("horovod",)), [])
+    folder = synthetic.write(
+        tmp_path / "study", "made", synthetic.seeded((1,), ("horovod",)), []
+    )
     status, *_ = study_status(folder).points
     rules = [{"train.learning_rate_scaling": rule} for rule in ("none", "sqrt")]
     point = status.point.model_copy(update={"also": (rules[1],)})
@@ -34,7 +38,9 @@ def test_a_run_counts_for_every_point_with_the_same_training(tmp_path):
 
 
 @pytest.mark.parametrize("killed", [True, False])
-def test_a_run_that_was_killed_with_its_launcher_or_whose_failure_is_damaged_has_failed(tmp_path, killed):
+def test_a_run_that_was_killed_with_its_launcher_or_whose_failure_is_damaged_has_failed(
+    tmp_path, killed
+):
     folder = synthetic.write(tmp_path / "study", "made", [], synthetic.unfinished())
     run = tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1"
     if killed:

@@ -8,25 +8,45 @@ import pytest
 import synthetic
 from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import analyse, as_training
-from scalestudy.analysis.planned_training import PlannedTraining, planned_seconds, time_parts
+from scalestudy.analysis.planned_training import (
+    PlannedTraining,
+    planned_seconds,
+    time_parts,
+)
 from scalestudy.store.records import EpochRecord, Timing
 
 START, COMPILE, SAVING = 20.0, 12.0, 1.5
 
 
-def training(workers=1, seed=0, *, epochs=6, step=30.0, evaluation=4.0, every=1, factor=1.0, **options):
+def training(
+    workers=1,
+    seed=0,
+    *,
+    epochs=6,
+    step=30.0,
+    evaluation=4.0,
+    every=1,
+    factor=1.0,
+    **options,
+):
     """A training of known times: the first epoch and the first evaluation compile for 2 s more.
 
     `step` are the seconds of the steps of an epoch; times are multiplied by `factor`.
     """
-    due = [number for number in range(1, epochs + 1) if number % every == 0 or number == epochs]
+    due = [
+        number
+        for number in range(1, epochs + 1)
+        if number % every == 0 or number == epochs
+    ]
     records = [
         EpochRecord(
             epoch=number,
             steps=10,
             samples=100,
             train_seconds=factor * (step + 2.0 * (number == 1)),
-            evaluation_seconds=factor * (evaluation + 2.0 * (number == due[0])) if number in due else 0.0,
+            evaluation_seconds=factor * (evaluation + 2.0 * (number == due[0]))
+            if number in due
+            else 0.0,
             elapsed_training_seconds=0.0,
         )
         for number in range(1, epochs + 1)
@@ -63,7 +83,9 @@ def test_a_training_is_split_into_what_is_paid_once_and_what_every_epoch_costs()
 
 @pytest.mark.parametrize("epochs", [6, 60, 600])
 def test_a_long_training_takes_as_long_as_it_would_if_it_were_run(epochs):
-    assert planned_seconds(training(), PlannedTraining(epochs)) == pytest.approx(truth(epochs))
+    assert planned_seconds(training(), PlannedTraining(epochs)) == pytest.approx(
+        truth(epochs)
+    )
     assert training(epochs=epochs).wall_seconds == pytest.approx(truth(epochs))
 
 
@@ -74,7 +96,9 @@ def test_without_a_plan_the_time_is_the_measured_one():
 
 def test_evaluations_that_come_every_few_epochs_are_counted_as_often():
     planned = planned_seconds(training(epochs=12, every=5), PlannedTraining(600))
-    assert planned == pytest.approx(START + COMPILE + SAVING + 4.0 + 600 * 30 + 120 * 4.0, rel=0.002)
+    assert planned == pytest.approx(
+        START + COMPILE + SAVING + 4.0 + 600 * 30 + 120 * 4.0, rel=0.002
+    )
 
 
 def test_an_evaluation_at_the_end_alone_is_paid_once():
@@ -86,7 +110,9 @@ def test_an_evaluation_at_the_end_alone_is_paid_once():
 def test_more_samples_take_more_steps_and_longer_evaluations():
     planned = planned_seconds(training(), PlannedTraining(epochs=6, samples=1005))
     steps = 30.0 * 101 / 10  # the last of 101 batches holds five samples
-    assert planned == pytest.approx(START + COMPILE + SAVING + 4.0 + 6 * (steps + 4.0 * 10.05))
+    assert planned == pytest.approx(
+        START + COMPILE + SAVING + 4.0 + 6 * (steps + 4.0 * 10.05)
+    )
 
 
 def test_a_timing_run_foretells_the_same_time():
@@ -104,7 +130,12 @@ def test_a_timing_run_foretells_the_same_time():
     )
     run = synthetic.run("native", 1, 0)
     result = run.result.model_copy(
-        update={"timing": timing, "training_seconds": 7.0, "wall_seconds": 40.0, "phases": {"start-up": 27.5}}
+        update={
+            "timing": timing,
+            "training_seconds": 7.0,
+            "wall_seconds": 40.0,
+            "phases": {"start-up": 27.5},
+        }
     )
     run = as_training(replace(run, result=result, epochs=()))
     one, two = (planned_seconds(run, PlannedTraining(epochs)) for epochs in (5, 10))
@@ -115,7 +146,9 @@ def test_a_timing_run_foretells_the_same_time():
 def study(steps, *, evaluation=4.0, noise=(0.99, 1.0, 1.01), epochs=6):
     """Three seeds of one row for each number of workers."""
     return [
-        training(n, seed, epochs=epochs, step=step, evaluation=evaluation, factor=factor)
+        training(
+            n, seed, epochs=epochs, step=step, evaluation=evaluation, factor=factor
+        )
         for n, step in steps.items()
         for seed, factor in enumerate(noise)
     ]
@@ -125,10 +158,14 @@ def test_evaluations_that_workers_do_not_divide_do_not_vanish_in_long_trainings(
     """Ten hours of steps / n and evaluations of 4000 s: E(8) is .59 at a thousand epochs, too."""
     runs = study({n: 6000 / n for n in (1, 8)}, evaluation=670.0)
     for planned in (PlannedTraining(), PlannedTraining(1000)):
-        decision = analyse("made", runs, criteria=Criteria(planned=planned)).advice.decision
+        decision = analyse(
+            "made", runs, criteria=Criteria(planned=planned)
+        ).advice.decision
         assert decision.choice.workers == 1
         (price,) = [price for key, price in decision.prices.items() if key.workers == 8]
-        assert price.efficiency.value == pytest.approx(6670 / (8 * (750 + 670)), rel=0.02)
+        assert price.efficiency.value == pytest.approx(
+            6670 / (8 * (750 + 670)), rel=0.02
+        )
     assert analyse("made", runs).switch is None
 
 
@@ -139,7 +176,9 @@ def test_the_length_from_which_the_decision_changes_is_that_of_the_formula():
     exact = 37.5 * 0.4 / (4 - 2.8)
     assert findings.switch.choice.workers == 2
     assert exact <= findings.switch.epochs <= 2 * exact
-    assert findings.switch.seconds == pytest.approx(37.5 + 2 * findings.switch.epochs, rel=0.02)
+    assert findings.switch.seconds == pytest.approx(
+        37.5 + 2 * findings.switch.epochs, rel=0.02
+    )
     assert any("2 workers" in sentence for sentence in findings.advice.sentences)
 
 
@@ -153,10 +192,14 @@ def test_a_plan_changes_the_choice_and_quality_keeps_its_length():
     findings = analyse("made", runs, criteria=Criteria(planned=PlannedTraining(600)))
     assert findings.advice.decision.choice.workers == 2
     assert findings.switch is None
-    assert any("6 epochs" in text and "600" in text for text in findings.advice.sentences)
+    assert any(
+        "6 epochs" in text and "600" in text for text in findings.advice.sentences
+    )
 
 
 def test_longer_trainings_are_never_cheaper_by_the_epoch_than_the_epoch_itself():
     run = training()
-    times = [planned_seconds(run, PlannedTraining(epochs)) for epochs in (1, 2, 10, 100)]
+    times = [
+        planned_seconds(run, PlannedTraining(epochs)) for epochs in (1, 2, 10, 100)
+    ]
     assert all(later > earlier for earlier, later in pairwise(times))

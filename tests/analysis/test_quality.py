@@ -12,10 +12,15 @@ from scalestudy.analysis.statistics import NOTHING, Estimate, contrast
 from scalestudy.config.file import QualityMargin
 from scalestudy.config.objectives import Sense
 
-SHARE, ERROR = Sense("higher", bounded=True, whole=1.0), Sense("lower", bounded=True, whole=1.0)
+SHARE, ERROR = (
+    Sense("higher", bounded=True, whole=1.0),
+    Sense("lower", bounded=True, whole=1.0),
+)
 
 
-def verdict(reference, values, strategy="horovod", reference_strategy="horovod", **options):
+def verdict(
+    reference, values, strategy="horovod", reference_strategy="horovod", **options
+):
     runs = synthetic.rows(reference_strategy, "quality", {1: reference}, **options)
     runs += synthetic.rows(strategy, "quality", {4: values}, **options)
     return judge(key_of(strategy, 4, {}), measure(group_runs(runs)))
@@ -33,7 +38,12 @@ def verdict(reference, values, strategy="horovod", reference_strategy="horovod",
         ([0.95, 0.90], [0.94, 0.91], "unclear", False),  # a wide interval
         ([0.95, 0.951], [0.95, math.nan], "diverged", True),
         ([0.95, 0.951, 0.949], [0.96, 0.3, 0.96], "collapsed", True),
-        ([0.95, 0.2, 0.949], [0.96, 0.95, 0.96], "no-reference", False),  # one reference seed failed
+        (
+            [0.95, 0.2, 0.949],
+            [0.96, 0.95, 0.96],
+            "no-reference",
+            False,
+        ),  # one reference seed failed
     ],
 )
 def test_a_row_is_held_against_its_reference_and_seems_worse_proven_or_not(
@@ -70,23 +80,38 @@ def test_without_one_worker_the_fewest_are_the_reference_and_the_verdict_is_rela
         for seed in range(3)
     ]
     measures = measure(group_runs(runs))
-    fewest, more = (judge(key_of("native", workers, {}), measures) for workers in (2, 8))
+    fewest, more = (
+        judge(key_of("native", workers, {}), measures) for workers in (2, 8)
+    )
     assert (fewest.kind, fewest.relative) == ("reference", True)
     assert (more.kind, more.reference.workers, more.relative) == ("worse", 2, True)
 
 
 def test_plain_training_is_the_reference_where_the_strategy_has_none():
-    assert verdict([0.95, 0.951], [0.95, 0.951], "virtual", "single").reference.strategy == "single"
-    assert verdict([0.95, 0.951], [0.95, 0.951], "virtual", "mirrored").kind == "no-reference"
+    assert (
+        verdict([0.95, 0.951], [0.95, 0.951], "virtual", "single").reference.strategy
+        == "single"
+    )
+    assert (
+        verdict([0.95, 0.951], [0.95, 0.951], "virtual", "mirrored").kind
+        == "no-reference"
+    )
     single = [synthetic.run("horovod", 1, seed) for seed in range(2)]
-    assert judge(key_of("horovod", 1, {}), measure(group_runs(single))).kind == "reference"
+    assert (
+        judge(key_of("horovod", 1, {}), measure(group_runs(single))).kind == "reference"
+    )
 
 
 def test_accuracy_and_error_rate_of_one_model_have_one_margin():
     for accuracy in (0.6, 0.95, 0.9905, 1.0):
         of_accuracy = accepted_loss(accuracy, SHARE, None)
         assert of_accuracy == pytest.approx(accepted_loss(1 - accuracy, ERROR, None))
-    assert verdict([0.9905, 0.9906, 0.9904], [0.975, 0.9751, 0.9749], metric="accuracy").kind == "worse"
+    assert (
+        verdict(
+            [0.9905, 0.9906, 0.9904], [0.975, 0.9751, 0.9749], metric="accuracy"
+        ).kind
+        == "worse"
+    )
     errors = [0.0095, 0.0096, 0.0094], [0.025, 0.0251, 0.0249]
     assert verdict(*errors, metric="badness", better="lower").kind == "worse"
 
@@ -104,29 +129,49 @@ def test_a_percentage_has_the_margin_of_the_share(metric):
 def test_an_error_rate_and_an_r2_near_zero_have_absolute_margins():
     errors = [0.0095, 0.0096, 0.0094], [0.0135, 0.0136, 0.0134]
     assert verdict(*errors, metric="error").kind == "no-worse"
-    assert verdict([0.01, 0.011, 0.009], [0.005, 0.006, 0.004], metric="r2").kind == "no-worse"
+    assert (
+        verdict([0.01, 0.011, 0.009], [0.005, 0.006, 0.004], metric="r2").kind
+        == "no-worse"
+    )
 
 
 def test_a_loss_within_the_margin_is_named_as_one():
     lost = verdict([0.90, 0.901, 0.899], [0.89, 0.891, 0.889])
-    assert (lost.kind, lost.sentence) == ("no-worse", "worse by 0.010 to 0.010, within the accepted 0.020")
+    assert (lost.kind, lost.sentence) == (
+        "no-worse",
+        "worse by 0.010 to 0.010, within the accepted 0.020",
+    )
 
 
 def test_an_imported_metric_of_unknown_scale_has_no_verdict_without_a_margin():
     known = {"metric": "badness", "better": "lower"}
-    runs = [imported_run(n, line=n, quality=quality, **known) for n, quality in ((1, 0.0095), (4, 0.0135))]
-    assert judge(key_of("horovod", 4, {}), measure(group_runs(runs))).kind == "no-margin"
+    runs = [
+        imported_run(n, line=n, quality=quality, **known)
+        for n, quality in ((1, 0.0095), (4, 0.0135))
+    ]
+    assert (
+        judge(key_of("horovod", 4, {}), measure(group_runs(runs))).kind == "no-margin"
+    )
     margin = QualityMargin(0.01)
-    assert judge(key_of("horovod", 4, {}), measure(group_runs(runs)), margin).kind == "unclear"
+    assert (
+        judge(key_of("horovod", 4, {}), measure(group_runs(runs)), margin).kind
+        == "unclear"
+    )
 
 
 @pytest.mark.parametrize(
     ("margin", "loss"),
-    [(QualityMargin(0.03, False), 0.03), (QualityMargin(0.05, True), 0.045), (None, 0.02)],
+    [
+        (QualityMargin(0.03, False), 0.03),
+        (QualityMargin(0.05, True), 0.045),
+        (None, 0.02),
+    ],
 )
 def test_the_margin_of_the_study_file_is_absolute_or_relative(margin, loss):
     assert accepted_loss(0.9, SHARE, margin) == pytest.approx(loss)
-    negative = accepted_loss(-0.9, Sense("higher", bounded=False), QualityMargin(0.05, True))
+    negative = accepted_loss(
+        -0.9, Sense("higher", bounded=False), QualityMargin(0.05, True)
+    )
     assert negative == pytest.approx(0.045)
 
 
@@ -135,12 +180,17 @@ def test_the_margin_of_the_study_file_is_absolute_or_relative(margin, loss):
     [
         ({"metric": "mse"}, "worse"),
         ({"metric": "loss"}, "worse"),
-        ({"metric": "mse", "better": "higher"}, "no-worse"),  # as recorded, whatever the name
+        (
+            {"metric": "mse", "better": "higher"},
+            "no-worse",
+        ),  # as recorded, whatever the name
         ({"metric": "badness", "better": "lower"}, "worse"),
         ({"metric": "badness"}, "no-direction"),
     ],
 )
-def test_of_an_error_less_is_better_and_of_what_nothing_is_known_there_is_no_verdict(options, kind):
+def test_of_an_error_less_is_better_and_of_what_nothing_is_known_there_is_no_verdict(
+    options, kind
+):
     small, large = [0.100, 0.101, 0.099], [0.143, 0.144, 0.142]
     assert verdict(small, large, **options).kind == kind
     opposite = {"worse": "no-worse", "no-worse": "worse"}.get(kind, kind)
@@ -148,7 +198,9 @@ def test_of_an_error_less_is_better_and_of_what_nothing_is_known_there_is_no_ver
 
 
 def test_small_errors_are_told_apart_in_words():
-    lost = verdict([4.00e-4, 4.01e-4, 3.99e-4], [4.40e-4, 4.41e-4, 4.39e-4], metric="mse")
+    lost = verdict(
+        [4.00e-4, 4.01e-4, 3.99e-4], [4.40e-4, 4.41e-4, 4.39e-4], metric="mse"
+    )
     assert "0.00004" in lost.sentence
 
 
@@ -158,7 +210,9 @@ def test_the_interval_is_held_against_the_margin_and_not_against_zero(better):
         ends = (low, high) if better == "higher" else (-high, -low)
         return decide(Estimate(sum(ends) / 2, *ends), 0.02, better)
 
-    assert of(-0.015, -0.005) == "no-worse"  # a certain loss, but within the accepted margin
+    assert (
+        of(-0.015, -0.005) == "no-worse"
+    )  # a certain loss, but within the accepted margin
     assert of(-0.02, 0.01) == "no-worse"
     assert of(-0.03, -0.01) == "unclear"
     assert of(-0.05, 0.05) == "unclear"
@@ -174,10 +228,16 @@ def shares(loss: float, seeds: int, studies: int = 2000) -> dict[str, float]:
     reference = shared + generator.normal(0, 0.006, (studies, seeds))
     row = shared - loss + generator.normal(0, 0.006, (studies, seeds))
     kinds = [
-        decide(contrast(_blocks(ours), _blocks(theirs)).estimate, MARGIN * theirs.mean(), "higher")
+        decide(
+            contrast(_blocks(ours), _blocks(theirs)).estimate,
+            MARGIN * theirs.mean(),
+            "higher",
+        )
         for ours, theirs in zip(row, reference, strict=True)
     ]
-    return {kind: kinds.count(kind) / studies for kind in ("no-worse", "worse", "unclear")}
+    return {
+        kind: kinds.count(kind) / studies for kind in ("no-worse", "worse", "unclear")
+    }
 
 
 def _blocks(values):
@@ -196,7 +256,10 @@ def test_a_row_at_the_margin_passes_in_one_of_forty_studies_and_fails_in_as_many
 
 def test_more_seeds_settle_more_and_are_never_stricter():
     # With 500 studies a share of 0.025 has a standard error of 0.007; counts differ by far more.
-    within, beyond = ([shares(part * LOSS, seeds, 500) for seeds in (3, 10, 30, 100)] for part in (0.5, 1.5))
+    within, beyond = (
+        [shares(part * LOSS, seeds, 500) for seeds in (3, 10, 30, 100)]
+        for part in (0.5, 1.5)
+    )
     assert all(found["worse"] < 0.025 for found in within)
     assert all(found["no-worse"] < 0.025 for found in beyond)
     for found, right in ((within, "no-worse"), (beyond, "worse")):

@@ -30,13 +30,23 @@ def missing(point: Point) -> PointStatus:
 
 
 def running(point: Point, left: float | None) -> PointStatus:
-    progress = Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, seconds_left=left, updated=0.0)
+    progress = Progress(
+        phase="training",
+        epoch=1,
+        epochs=2,
+        step=1,
+        steps=2,
+        seconds_left=left,
+        updated=0.0,
+    )
     return PointStatus(point, "running", progress=progress)
 
 
 def test_other_seeds_of_a_point_say_how_long_it_takes_and_within_which_range():
     one, two, three = points([2], seeds=3)
-    found = remaining([done(one, 100.0), done(two, 140.0), missing(three)], {}, at_once=False)
+    found = remaining(
+        [done(one, 100.0), done(two, 140.0), missing(three)], {}, at_once=False
+    )
     assert found.seconds == (100.0, 120.0, 140.0)
     assert found.hours == pytest.approx(2 * 240 / 3600)
     assert found.expected == pytest.approx(2 * 360 / 3600)
@@ -58,7 +68,9 @@ def test_the_nearest_count_says_how_long_a_larger_one_takes(counts, took, second
 
 def test_a_run_under_way_ends_when_it_says_and_tells_of_the_others():
     one, two = points([2], seeds=2)
-    found = remaining([running(one, 30.0), missing(two)], {one.name: 70.0}, at_once=False)
+    found = remaining(
+        [running(one, 30.0), missing(two)], {one.name: 70.0}, at_once=False
+    )
     assert found.seconds == (130.0, 130.0, 130.0)
     assert found.hours == pytest.approx(2 * 70 / 3600)
     assert found.expected == pytest.approx(2 * 200 / 3600)
@@ -66,10 +78,14 @@ def test_a_run_under_way_ends_when_it_says_and_tells_of_the_others():
 
 def test_a_queue_runs_as_many_at_once_as_now_but_the_longest_has_to_end():
     given = points([1], seeds=5)
-    states = [running(each, 100.0) for each in given[:2]] + [missing(each) for each in given[2:]]
+    states = [running(each, 100.0) for each in given[:2]] + [
+        missing(each) for each in given[2:]
+    ]
     found = remaining(states, {each.name: 0.0 for each in given[:2]}, at_once=True)
     assert found.seconds == (250.0, 250.0, 250.0)
-    lone = remaining([running(given[0], 100.0), running(given[1], 1.0)], {}, at_once=True)
+    lone = remaining(
+        [running(given[0], 100.0), running(given[1], 1.0)], {}, at_once=True
+    )
     assert lone.seconds == (100.0, 100.0, 100.0)
 
 
@@ -82,5 +98,7 @@ def test_what_nothing_tells_of_is_counted_and_not_guessed():
 
 def test_time_already_spent_is_not_left():
     one, two = points([2], seeds=2)
-    found = remaining([done(one, 100.0), running(two, None)], {two.name: 60.0}, at_once=False)
+    found = remaining(
+        [done(one, 100.0), running(two, None)], {two.name: 60.0}, at_once=False
+    )
     assert found.seconds == (40.0, 40.0, 40.0)

@@ -41,8 +41,20 @@ def test_they_are_those_that_were_written(run):
     with pytest.raises(IndexError):
         epochs[7]
     assert epoch_values(epochs, "epoch") == [1, 2, 3, 4, 5, 6, 7]
-    assert epoch_values(epochs, "validation", "loss") == [1.0, None, 1.0, None, 1.0, None, 1.0]
-    assert epoch_values(epochs, "nothing") == epoch_values(epochs, "validation", "nothing") == [None] * 7
+    assert epoch_values(epochs, "validation", "loss") == [
+        1.0,
+        None,
+        1.0,
+        None,
+        1.0,
+        None,
+        1.0,
+    ]
+    assert (
+        epoch_values(epochs, "nothing")
+        == epoch_values(epochs, "validation", "nothing")
+        == [None] * 7
+    )
 
 
 def test_epochs_without_any_validation_are_read(tmp_path):
@@ -56,9 +68,17 @@ def test_losses_that_are_not_finite_are_read_like_others(run):
     run.append_epoch(epoch(8, loss=float("nan"), validation={"loss": float("inf")}))
     epochs, wrong = read_epochs(run.path)
     losses = epoch_values(epochs, "loss")
-    assert wrong == [] and losses[:7] == [1.0 / number for number in range(1, 8)] and losses[7] != losses[7]
+    assert (
+        wrong == []
+        and losses[:7] == [1.0 / number for number in range(1, 8)]
+        and losses[7] != losses[7]
+    )
     assert epochs[7].loss != epochs[7].loss
-    assert epoch_values(epochs, "validation", "loss")[-1] == epochs[7].validation["loss"] == float("inf")
+    assert (
+        epoch_values(epochs, "validation", "loss")[-1]
+        == epochs[7].validation["loss"]
+        == float("inf")
+    )
 
 
 def test_a_last_line_that_is_still_being_written_is_left_out(run):
@@ -70,17 +90,32 @@ def test_a_last_line_that_is_still_being_written_is_left_out(run):
 
 @pytest.mark.parametrize(
     "change",
-    [{"samples": None}, {"epoch": 2.5}, {"validation": 3}, {"validation": {"loss": []}}, {"steps": ...}],
+    [
+        {"samples": None},
+        {"epoch": 2.5},
+        {"validation": 3},
+        {"validation": {"loss": []}},
+        {"steps": ...},
+    ],
     ids=str,
 )
 def test_a_damaged_line_is_named_by_its_number_and_left_out(run, change):
-    table = {key: value for key, value in (epoch(8).model_dump() | change).items() if value is not ...}
+    table = {
+        key: value
+        for key, value in (epoch(8).model_dump() | change).items()
+        if value is not ...
+    }
     with open(run.path / "epochs.jsonl", "a") as file:
-        file.write(json.dumps(table) + "\n" + "noise\n" + epoch(9).model_dump_json() + "\n")
+        file.write(
+            json.dumps(table) + "\n" + "noise\n" + epoch(9).model_dump_json() + "\n"
+        )
     epochs, wrong = read_epochs(run.path)
     assert epoch_values(epochs, "epoch") == [1, 2, 3, 4, 5, 6, 7, 9]
     assert list(epochs) == run.epochs()
-    assert [text.split(":")[0] for text in wrong] == ["epochs.jsonl, line 8", "epochs.jsonl, line 9"]
+    assert [text.split(":")[0] for text in wrong] == [
+        "epochs.jsonl, line 8",
+        "epochs.jsonl, line 9",
+    ]
 
 
 def test_a_file_that_is_none_is_named(tmp_path):

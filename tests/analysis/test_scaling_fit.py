@@ -46,15 +46,19 @@ EXACT = {
 @settings(max_examples=15, deadline=None)
 def test_exact_times_give_their_terms_back(name, seconds, share):
     terms, shape = EXACT[name]
-    found = fit(terms, COUNTS, [seconds / n + share * seconds * shape(n) for n in COUNTS])
-    assert found.parts == pytest.approx({"compute": seconds, name: share * seconds}, rel=1e-4)
+    found = fit(
+        terms, COUNTS, [seconds / n + share * seconds * shape(n) for n in COUNTS]
+    )
+    assert found.parts == pytest.approx(
+        {"compute": seconds, name: share * seconds}, rel=1e-4
+    )
     assert not found.lack_of_fit
 
 
 def test_times_that_do_not_fall_share_nothing():
-    assert fit(GROWING, [1, 2, 4, 8], [100.0, 101.0, 100.0, 102.0]).parts == pytest.approx(
-        {"fixed": 100.7}, rel=0.01
-    )
+    assert fit(
+        GROWING, [1, 2, 4, 8], [100.0, 101.0, 100.0, 102.0]
+    ).parts == pytest.approx({"fixed": 100.7}, rel=0.01)
 
 
 def test_the_model_is_written_with_its_numbers():
@@ -102,18 +106,30 @@ def test_single_runs_that_are_far_off_show_a_lack_of_fit():
 def test_the_unit_of_times_is_all_the_same_to_a_fit(unit):
     times = [100.0, 101.0, 55.0, 54.0, 30.0, 31.0]
     counts = [1, 1, 2, 2, 4, 4]
-    seconds, others = fit(GROWING, counts, times), fit(GROWING, counts, [unit * time for time in times])
-    assert others.parts == pytest.approx({name: unit * value for name, value in seconds.parts.items()})
+    seconds, others = (
+        fit(GROWING, counts, times),
+        fit(GROWING, counts, [unit * time for time in times]),
+    )
+    assert others.parts == pytest.approx(
+        {name: unit * value for name, value in seconds.parts.items()}
+    )
     mean, other = seconds.mean(8), others.mean(8)
-    assert (other.low, other.high) == pytest.approx((unit * mean.low, unit * mean.high), rel=1e-4)
+    assert (other.low, other.high) == pytest.approx(
+        (unit * mean.low, unit * mean.high), rel=1e-4
+    )
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
-    "times", [(9e14, 9e14, 2e-9), (2e-9, 9e14, 1.0), (9e14, 2e-9, 9e14), (1.0, 2e-9, 2e-9)]
+    "times",
+    [(9e14, 9e14, 2e-9), (2e-9, 9e14, 1.0), (9e14, 2e-9, 9e14), (1.0, 2e-9, 2e-9)],
 )
 def test_times_that_differ_by_all_orders_have_a_model_without_a_warning(times):
-    found = fit(GROWING, [1, 1, 2, 2, 4, 4], [time * factor for time in times for factor in (1.0, 0.5)])
+    found = fit(
+        GROWING,
+        [1, 1, 2, 2, 4, 4],
+        [time * factor for time in times for factor in (1.0, 0.5)],
+    )
     assert math.isfinite(found.run(8).value) and found.shortest().value >= 0
 
 
@@ -131,12 +147,19 @@ def test_intervals_of_thousands_of_runs_are_solved_in_a_few_rows_with_the_same_s
     seconds = (5 + 100 / counts) * draws.normal(1, 0.05, counts.size)
     found = fit(GROWING, counts, seconds)
     assert len(found.values) == len(GROWING) + 1
-    level = {count: np.exp(np.mean(np.log(seconds[counts == count]))) for count in (1, 2, 4, 8)}
+    level = {
+        count: np.exp(np.mean(np.log(seconds[counts == count])))
+        for count in (1, 2, 4, 8)
+    }
     weights = np.array([1 / level[count] for count in counts])
-    whole = np.stack([term.shape(counts.astype(float)) * weights for term in GROWING], axis=1)
+    whole = np.stack(
+        [term.shape(counts.astype(float)) * weights for term in GROWING], axis=1
+    )
     for coefficients in draws.uniform(0, 100, (5, len(GROWING))):
         squares = np.sum((whole @ coefficients - seconds * weights) ** 2)
-        assert np.sum((found.columns @ coefficients - found.values) ** 2) == pytest.approx(squares)
+        assert np.sum(
+            (found.columns @ coefficients - found.values) ** 2
+        ) == pytest.approx(squares)
 
 
 def test_too_few_runs_predict_without_an_interval():
@@ -159,7 +182,11 @@ def test_the_published_cassava_times_follow_what_was_quoted_within_3_per_cent():
 def test_of_the_published_u_net_native_loses_more_than_horovod():
     counts = list(synthetic.U_NET)
     native, horovod = (
-        fit(GROWING, counts, [row[column] for row in synthetic.U_NET.values()]) for column in (0, 3)
+        fit(GROWING, counts, [row[column] for row in synthetic.U_NET.values()])
+        for column in (0, 3)
     )
-    lost = [1 - found.parts["compute"] / 28 / found.seconds(28) for found in (native, horovod)]
+    lost = [
+        1 - found.parts["compute"] / 28 / found.seconds(28)
+        for found in (native, horovod)
+    ]
     assert 0.1 < lost[1] < lost[0] < 0.5

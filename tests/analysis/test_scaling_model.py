@@ -19,14 +19,18 @@ from synthetic_series import model, series
 
 def timed(times, strategy="horovod", runs=3, **options):
     return [
-        synthetic.run(strategy, n, seed, training_seconds=t * f, throughput=6000 / t, **options)
+        synthetic.run(
+            strategy, n, seed, training_seconds=t * f, throughput=6000 / t, **options
+        )
         for n, t in times.items()
         for seed, f in enumerate((0.998, 1.0, 1.002)[:runs])
     ]
 
 
 def of_study(runs, strategy="horovod"):
-    return next(m for m in analyse("made", runs).models if m.series.key.strategy == strategy)
+    return next(
+        m for m in analyse("made", runs).models if m.series.key.strategy == strategy
+    )
 
 
 AMDAHL = {n: 10 + 90 / n for n in (1, 2, 4, 8)}
@@ -64,7 +68,9 @@ def test_two_counts_predict_what_was_measured_and_nothing_else():
     found = of_study(timed({1: 100.0, 2: 55.0}))
     assert found.fit is None
     assert found.predict(2).speedup.value == pytest.approx(100 / 55)
-    with pytest.raises(ValueError, match="3 different numbers of workers, and there are 2"):
+    with pytest.raises(
+        ValueError, match="3 different numbers of workers, and there are 2"
+    ):
         found.predict(4)
 
 
@@ -73,27 +79,40 @@ def test_without_one_worker_predictions_are_against_the_fewest():
     assert found.reference == 4
     thirty_two = found.predict(32)
     assert thirty_two.speedup.value == pytest.approx(32.5 / (10 + 90 / 32), rel=0.05)
-    assert thirty_two.efficiency.value == pytest.approx(4 * thirty_two.speedup.value / 32)
+    assert thirty_two.efficiency.value == pytest.approx(
+        4 * thirty_two.speedup.value / 32
+    )
 
 
 def test_without_its_own_one_worker_run_a_strategy_is_predicted_against_plain_training():
-    runs = [*timed({1: 100.0}, "single"), *timed({n: 10 + 90 / n for n in (2, 4, 8)}, "mirrored")]
+    runs = [
+        *timed({1: 100.0}, "single"),
+        *timed({n: 10 + 90 / n for n in (2, 4, 8)}, "mirrored"),
+    ]
     found = of_study(runs, "mirrored")
     assert found.reference == 1
     assert found.predict(8).speedup.value == pytest.approx(100 / 21.25, rel=1e-3)
 
 
 def test_the_limit_of_speed_up_comes_with_its_interval():
-    found = model({n: 10 + 90 / n for n in (1, 2, 4, 8, 16)}, update="fixed", spread=0.01)
+    found = model(
+        {n: 10 + 90 / n for n in (1, 2, 4, 8, 16)}, update="fixed", spread=0.01
+    )
     assert found.limit.low < 10 < found.limit.high < 13
     assert found.limit.value == pytest.approx(10, rel=0.05)
 
 
 NO_LIMIT = {
-    "no part that does not shrink": ({n: 100 / n for n in (1, 2, 4, 8)}, {"spread": 0.01}),
+    "no part that does not shrink": (
+        {n: 100 / n for n in (1, 2, 4, 8)},
+        {"spread": 0.01},
+    ),
     "a lack of fit": (AMDAHL | {4: 40.0}, {"spread": 0.01}),
     "a short range": ({n: 10 + 90 / n for n in (1, 2, 3)}, {"spread": 0.001}),
-    "far beyond what was measured": ({n: 1 + 99 / n for n in (1, 2, 4, 8)}, {"spread": 0.0001}),
+    "far beyond what was measured": (
+        {n: 1 + 99 / n for n in (1, 2, 4, 8)},
+        {"spread": 0.0001},
+    ),
     "no interval": (AMDAHL, {"runs": 1}),
     "no upper end": ({n: 3 + 97 / n for n in (1, 2, 4, 8)}, {"spread": 0.05}),
 }
@@ -138,7 +157,10 @@ def test_the_second_node_is_told_only_from_two_counts_on_either_side():
 def test_times_that_are_no_times_have_no_model_and_no_means():
     found = model_of(series({1: 10.0, 2: 5.0, 4: float("nan")}), RunsByRow())
     assert found.fit is None
-    assert (found.predict(2).seconds.value, found.predict(4).seconds.value) == (5.0, None)
+    assert (found.predict(2).seconds.value, found.predict(4).seconds.value) == (
+        5.0,
+        None,
+    )
 
 
 def only(runs):
@@ -159,8 +181,13 @@ def only(runs):
         ((1000, 1000, 1700), {}, ("growing", 6000, (4,))),
     ],
 )
-def test_equal_work_and_updates_are_told_from_samples_and_batches(samples, batch, found):
-    runs = [synthetic.run("horovod", n, samples=count) for n, count in zip((1, 2, 4), samples, strict=True)]
+def test_equal_work_and_updates_are_told_from_samples_and_batches(
+    samples, batch, found
+):
+    runs = [
+        synthetic.run("horovod", n, samples=count)
+        for n, count in zip((1, 2, 4), samples, strict=True)
+    ]
     series = only([synthetic.changed(run, **batch) for run in runs])
     assert (series.update, series.samples, series.others) == found
     assert series.different == tuple(n for n in (1, 2, 4) if n not in found[-1])
@@ -172,20 +199,33 @@ def test_times_that_say_nothing_are_in_no_series():
         synthetic.run("horovod", 1),
         synthetic.run("horovod", 8, oversubscribed="8 workers on 2 cores"),
     ]
-    assert [each.key.strategy for each in series_of(measure(group_runs(runs)))] == ["horovod"]
+    assert [each.key.strategy for each in series_of(measure(group_runs(runs)))] == [
+        "horovod"
+    ]
     assert only(runs[3:]).different == (1,)
 
 
 def test_swept_values_are_series_of_their_own():
-    runs = [synthetic.run("horovod", n, swept={"train.batch_size": b}) for n in (1, 2) for b in (8, 32)]
+    runs = [
+        synthetic.run("horovod", n, swept={"train.batch_size": b})
+        for n in (1, 2)
+        for b in (8, 32)
+    ]
     assert len(series_of(measure(group_runs(runs)))) == 2
 
 
-@pytest.mark.parametrize(("hosts", "nodes"), [(("a",), 1), (("a", "a"), 1), (("a", "b", "b", "c"), 3)])
+@pytest.mark.parametrize(
+    ("hosts", "nodes"), [(("a",), 1), (("a", "a"), 1), (("a", "b", "b", "c"), 3)]
+)
 def test_nodes_are_the_hosts_of_all_ranks(hosts, nodes):
-    assert nodes_of(synthetic.on_hosts(synthetic.run("horovod", len(hosts)), *hosts)) == nodes
+    assert (
+        nodes_of(synthetic.on_hosts(synthetic.run("horovod", len(hosts)), *hosts))
+        == nodes
+    )
 
 
 def test_nodes_are_not_known_of_a_run_that_did_not_record_all_ranks():
     assert nodes_of(synthetic.run("horovod", 4)) is None
-    assert only([synthetic.run("horovod", 1), synthetic.run("horovod", 4)]).nodes == {1: 1}
+    assert only([synthetic.run("horovod", 1), synthetic.run("horovod", 4)]).nodes == {
+        1: 1
+    }

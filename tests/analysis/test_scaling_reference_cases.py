@@ -21,11 +21,29 @@ def step(n):
 CASES = {
     # name: (time of one training, counts, options, tolerance at twice the largest count, limit of speed-up)
     "E = 0.847 at every n > 1": (lambda n: step(n) / n, EIGHT, {}, 0.03, None),
-    "saturating ring": (lambda n: (1 + 0.08 * 2 * (n - 1) / n) / n, EIGHT, {}, 0.08, None),
+    "saturating ring": (
+        lambda n: (1 + 0.08 * 2 * (n - 1) / n) / n,
+        EIGHT,
+        {},
+        0.08,
+        None,
+    ),
     "6 % a doubling": (lambda n: (1 + 0.06 * math.log2(n)) / n, EIGHT, {}, 0.10, None),
     "3 % a worker": (lambda n: (1 + 0.03 * (n - 1)) / n, EIGHT, {}, 0.10, 1 / 0.03),
-    "second node": (lambda n: (1 + 0.05 * (n > 1) + 0.2 * (n > 4)) / n, SIXTEEN, {"per_node": 4}, 0.05, None),
-    "Amdahl, one global batch": (lambda n: 0.05 + 0.95 / n, EIGHT, {"update": "fixed"}, 0.12, 20.0),
+    "second node": (
+        lambda n: (1 + 0.05 * (n > 1) + 0.2 * (n > 4)) / n,
+        SIXTEEN,
+        {"per_node": 4},
+        0.05,
+        None,
+    ),
+    "Amdahl, one global batch": (
+        lambda n: 0.05 + 0.95 / n,
+        EIGHT,
+        {"update": "fixed"},
+        0.12,
+        20.0,
+    ),
     "each in turn, one global batch": (
         lambda n: 0.01 + 1 / n + 0.003 * (n - 1),
         (*SIXTEEN, 32),
@@ -34,7 +52,13 @@ CASES = {
         8.58,
     ),
     "ideal": (lambda n: 1 / n, EIGHT, {}, 0.03, None),
-    "ideal, one global batch": (lambda n: 1 / n, EIGHT, {"update": "fixed"}, 0.05, None),
+    "ideal, one global batch": (
+        lambda n: 1 / n,
+        EIGHT,
+        {"update": "fixed"},
+        0.05,
+        None,
+    ),
 }
 
 
@@ -52,7 +76,9 @@ def test_a_known_truth_is_predicted_and_its_interval_holds(name):
         lacking += found.lack_of_fit
         if study < 50 and found.limit.value is not None:
             limits += 1
-            limits_held += limit is not None and found.limit.low <= limit <= found.limit.high
+            limits_held += (
+                limit is not None and found.limit.low <= limit <= found.limit.high
+            )
     assert near >= 0.9 * STUDIES
     assert held >= 0.9 * STUDIES
     assert lacking <= 0.03 * STUDIES
@@ -62,7 +88,9 @@ def test_a_known_truth_is_predicted_and_its_interval_holds(name):
         assert limits_held >= 0.85 * limits
 
 
-@pytest.mark.parametrize(("name", "largest"), [("E = 0.847 at every n > 1", 8), ("ideal", 8)])
+@pytest.mark.parametrize(
+    ("name", "largest"), [("E = 0.847 at every n > 1", 8), ("ideal", 8)]
+)
 def test_the_largest_count_that_keeps_an_efficiency_does_not_waver(name, largest):
     share, counts, *_ = CASES[name]
     noise = np.random.default_rng(3)

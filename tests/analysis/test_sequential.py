@@ -59,19 +59,30 @@ def compared(quality, reference):
 
 
 @pytest.mark.parametrize(
-    ("own", "alike"), [(1.0, 0.0), (2.0, 0.0), (1.0, 0.9)], ids=["equal spreads", "twice the spread", "alike"]
+    ("own", "alike"),
+    [(1.0, 0.0), (2.0, 0.0), (1.0, 0.9)],
+    ids=["equal spreads", "twice the spread", "alike"],
 )
-def test_a_row_worse_by_the_margin_is_called_no_worse_in_at_most_the_stated_share(own, alike):
+def test_a_row_worse_by_the_margin_is_called_no_worse_in_at_most_the_stated_share(
+    own, alike
+):
     """Over the looks until 12 seeds, at which most of the early errors would occur."""
     generator, studies, passed = np.random.default_rng(7), 200, 0
     for _ in range(studies):
         common = np.sqrt(alike) * generator.standard_normal(12)
         row, reference = (
-            0.01 * (common + np.sqrt(1 - alike) * factor * generator.standard_normal(12))
+            0.01
+            * (common + np.sqrt(1 - alike) * factor * generator.standard_normal(12))
             for factor in (own, 1.0)
         )
-        looks = (compared(0.88 + row[:look], 0.9 + reference[:look]) for look in LOOKS if look <= 12)
-        passed += any(look.change.low is not None and look.change.low >= -MARGIN for look in looks)
+        looks = (
+            compared(0.88 + row[:look], 0.9 + reference[:look])
+            for look in LOOKS
+            if look <= 12
+        )
+        passed += any(
+            look.change.low is not None and look.change.low >= -MARGIN for look in looks
+        )
     assert passed <= 1 + studies * ALPHA + 2 * np.sqrt(studies * ALPHA)
 
 
@@ -102,7 +113,9 @@ def test_a_grid_spends_alpha_by_the_looks_that_were_taken():
     sums = np.cumsum(generator.standard_normal((studies, 10)), axis=1)
     crossed = np.zeros(studies, bool)
     for place, look in enumerate(every):
-        crossed |= sums[:, look - 1] / np.sqrt(look) > -ndtri(grid_level(every[: place + 1]))
+        crossed |= sums[:, look - 1] / np.sqrt(look) > -ndtri(
+            grid_level(every[: place + 1])
+        )
     assert crossed.mean() == pytest.approx(ALPHA * 10 / 11, abs=0.0024)
 
 
@@ -113,10 +126,13 @@ def passes(seeds, looks, spreads, generator, lost=0.0, lose=0.0):
     """Whether row "d", whose quality is worse by the margin, is called no worse at one of the looks."""
     noise = generator.normal(0, 1, (4, seeds)) * 0.004 * np.array(spreads)[:, None]
     qualities = 0.9 + noise
-    qualities[3] -= np.where(generator.random(seeds) < lose, lost, 0.0) if lose else MARGIN
+    qualities[3] -= (
+        np.where(generator.random(seeds) < lose, lost, 0.0) if lose else MARGIN
+    )
     for place, look in enumerate(looks):
         values = {
-            row: dict(enumerate(of[:look])) for row, of in zip(GRID_ROWS, qualities.tolist(), strict=True)
+            row: dict(enumerate(of[:look]))
+            for row, of in zip(GRID_ROWS, qualities.tolist(), strict=True)
         }
         study = measured(values, dict.fromkeys(values, LINEAR), [GRID_ROWS], LINEAR)
         change = compare_grid(study, "d", "a", looks[:place], 0.02)[0]
@@ -133,9 +149,16 @@ def passes(seeds, looks, spreads, generator, lost=0.0, lose=0.0):
         ((3,), (1, 1, 1, 4), 0.04),
         ((2, 3), (1, 1, 1, 4), 0.04),
     ],
-    ids=["looks at 3 to 10 seeds", "a wild row, 2 seeds", "a wild row, 3 seeds", "a wild row, 2 and 3 seeds"],
+    ids=[
+        "looks at 3 to 10 seeds",
+        "a wild row, 2 seeds",
+        "a wild row, 3 seeds",
+        "a wild row, 2 and 3 seeds",
+    ],
 )
-def test_a_grid_calls_a_row_at_the_margin_no_worse_in_no_more_than_the_stated_share(looks, spreads, most):
+def test_a_grid_calls_a_row_at_the_margin_no_worse_in_no_more_than_the_stated_share(
+    looks, spreads, most
+):
     generator, studies = np.random.default_rng(11), 200
     wrong = sum(passes(looks[-1], looks, spreads, generator) for _ in range(studies))
     assert wrong <= most * studies + 2 * np.sqrt(most * studies)
@@ -158,7 +181,9 @@ def test_a_study_whose_seeds_spread_as_far_as_the_margin_ends_at_the_first_look_
     ended = []
     for index in range(8):
         truth = simulation.Truth.drawn(np.random.default_rng(index), condition)
-        found = simulation.until_decided(truth, np.random.default_rng(index), Limits(budget=3 * truth.grid))
+        found = simulation.until_decided(
+            truth, np.random.default_rng(index), Limits(budget=3 * truth.grid)
+        )
         if "cannot be settled" in found.why:
             ended.append(found.spent / truth.grid)
             (needed,) = re.findall(r"about (\d+) seeds", found.why)
@@ -168,18 +193,27 @@ def test_a_study_whose_seeds_spread_as_far_as_the_margin_ends_at_the_first_look_
 
 
 def test_a_study_whose_budget_ends_names_the_faster_rows_that_may_learn_as_well():
-    truth = simulation.Truth.drawn(np.random.default_rng(18), simulation.CONDITIONS["plain"])
+    truth = simulation.Truth.drawn(
+        np.random.default_rng(18), simulation.CONDITIONS["plain"]
+    )
     limits = Limits(budget=2 * truth.grid)
     found = simulation.until_decided(truth, np.random.default_rng(10_018), limits)
     assert "cannot be settled for this budget" in found.why
     passed_over = {row.key.workers: row.why for row in found.decision.passed_over}
-    assert passed_over == {14: "not-shown", 8: "not-shown", 4: "not-shown", 2: "not-shown"}
+    assert passed_over == {
+        14: "not-shown",
+        8: "not-shown",
+        4: "not-shown",
+        2: "not-shown",
+    }
     assert found.provisional == ("faster-may-learn",)
 
 
 def test_where_nodes_are_billed_and_no_row_is_shown_to_learn_as_well_the_fewest_workers_are_named():
     """One worker is too dear there, and 14 workers lose more than the margin."""
-    truth = simulation.Truth.drawn(np.random.default_rng(18), simulation.CONDITIONS["nodes billed"])
+    truth = simulation.Truth.drawn(
+        np.random.default_rng(18), simulation.CONDITIONS["nodes billed"]
+    )
     found = simulation.until_decided(truth, np.random.default_rng(10_018))
     assert truth.loss[14] > MARGIN
     assert found.choice.workers == 4
@@ -194,7 +228,9 @@ def test_studies_end_right_and_settled_for_about_half_a_grid():
     assert simulation.share(found) >= 0.88 - 2 * 0.05
     assert np.median(costs) / 3 <= 0.6
     assert max(costs) <= 5
-    worse = [o for o in found if o.choice and o.truth.loss[o.choice.workers] >= 1.25 * MARGIN]
+    worse = [
+        o for o in found if o.choice and o.truth.loss[o.choice.workers] >= 1.25 * MARGIN
+    ]
     assert len(worse) <= 1
 
 
@@ -209,32 +245,64 @@ def test_a_study_without_any_loss_settles_on_no_slower_row():
 def test_policy_and_report_choose_the_same_row(name):
     """Or rows that differ by less than 5 % of their time."""
     found = simulated(name)
-    decided = [outcome for outcome in found if outcome.why.endswith("is the fastest row shown to qualify")]
+    decided = [
+        outcome
+        for outcome in found
+        if outcome.why.endswith("is the fastest row shown to qualify")
+    ]
     assert len(decided) >= 5
     for outcome in decided:
         assert outcome.choice is not None
         named = outcome.why.partition(" is the fastest")[0]
         chosen = next(key for key in outcome.truth.steps if key.label == named)
-        assert outcome.truth.seconds(outcome.choice) <= 1.05 * outcome.truth.seconds(chosen)
+        assert outcome.truth.seconds(outcome.choice) <= 1.05 * outcome.truth.seconds(
+            chosen
+        )
 
 
 @pytest.mark.slow
 def test_where_seeds_spread_as_far_as_the_margin_what_is_not_right_is_provisional():
     found = simulated("spread = margin")
-    assert all(outcome.provisional or outcome.truth.is_right(outcome.choice) for outcome in found)
-    assert sum(o.choice is not None and o.truth.loss[o.choice.workers] >= 1.25 * MARGIN for o in found) <= 1
+    assert all(
+        outcome.provisional or outcome.truth.is_right(outcome.choice)
+        for outcome in found
+    )
+    assert (
+        sum(
+            o.choice is not None and o.truth.loss[o.choice.workers] >= 1.25 * MARGIN
+            for o in found
+        )
+        <= 1
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name for name in simulation.CONDITIONS if name not in ("plain", "spread = margin")]
+    "name",
+    [
+        name
+        for name in simulation.CONDITIONS
+        if name not in ("plain", "spread = margin")
+    ],
 )
 def test_disturbed_studies_choose_no_worse_row(name):
     found = simulated(name)
-    assert sum(o.choice is not None and o.truth.loss[o.choice.workers] >= 1.25 * MARGIN for o in found) <= 1
+    assert (
+        sum(
+            o.choice is not None and o.truth.loss[o.choice.workers] >= 1.25 * MARGIN
+            for o in found
+        )
+        <= 1
+    )
     assert all(outcome.spent <= 5.3 * outcome.truth.grid for outcome in found)
     right = [outcome for outcome in found if outcome.truth.is_right(outcome.choice)]
     assert len(right) >= len(found) / 2
     # A few failed runs do not settle that more fail than of the reference, and the decision says so.
-    reasons = {"failures", "faster-may-learn"} if name in ("collapsing seeds", "failing trainings") else set()
-    assert sum(set(outcome.provisional) <= reasons for outcome in right) >= 0.4 * len(found)
+    reasons = (
+        {"failures", "faster-may-learn"}
+        if name in ("collapsing seeds", "failing trainings")
+        else set()
+    )
+    assert sum(set(outcome.provisional) <= reasons for outcome in right) >= 0.4 * len(
+        found
+    )

@@ -19,7 +19,10 @@ QUALITIES = (0.80, 0.90, 0.95, 0.85, 0.88)
 
 
 def run(workers, split, seed=0, loss=0.0):
-    quality, samples = QUALITIES[split] + 0.001 * (split % 2) - loss, 200_000 - split % 2
+    quality, samples = (
+        QUALITIES[split] + 0.001 * (split % 2) - loss,
+        200_000 - split % 2,
+    )
     swept = {"data.seed": split}
     made = synthetic.run(
         "native",
@@ -35,7 +38,9 @@ def run(workers, split, seed=0, loss=0.0):
 
 @pytest.fixture(scope="module")
 def findings():
-    return analyse("made", [run(workers, split) for workers in (1, 2, 4) for split in range(5)])
+    return analyse(
+        "made", [run(workers, split) for workers in (1, 2, 4) for split in range(5)]
+    )
 
 
 def test_a_row_holds_all_splits_and_their_mean(findings):
@@ -52,7 +57,9 @@ def test_rows_are_compared_split_by_split(findings):
     four = findings.rows[-1]
     assert four.verdict.kind == "no-worse"
     assert four.verdict.change.half_width < 0.001
-    assert four.speed.training.value == pytest.approx(4, rel=0.05), "splits differ by a sample in both rows"
+    assert four.speed.training.value == pytest.approx(4, rel=0.05), (
+        "splits differ by a sample in both rows"
+    )
     worse = [run(n, split, loss=0.05 * (n > 1)) for n in (1, 2) for split in range(5)]
     assert analyse("made", worse).rows[-1].verdict.kind == "worse"
 
@@ -65,9 +72,21 @@ def test_the_advice_chooses_no_split_and_the_scaling_model_has_one_series(findin
 
 
 def test_splits_and_seeds_pair_by_both():
-    found = analyse("made", [run(n, split, seed) for n in (1, 2) for split in range(4) for seed in range(2)])
+    found = analyse(
+        "made",
+        [
+            run(n, split, seed)
+            for n in (1, 2)
+            for split in range(4)
+            for seed in range(2)
+        ],
+    )
     two = found.rows[-1]
-    assert (two.runs, len(found.measures.quality.values[two.key]), two.key.swept) == (8, 8, {})
+    assert (two.runs, len(found.measures.quality.values[two.key]), two.key.swept) == (
+        8,
+        8,
+        {},
+    )
 
 
 def planned():
@@ -84,13 +103,23 @@ def planned():
 
 def test_each_block_holds_every_row_under_one_seed_and_split():
     points = RunOrder(seed=1).arrange(planned())
-    blocks = [{point.block for point in points[start : start + 3]} for start in range(0, 18, 3)]
+    blocks = [
+        {point.block for point in points[start : start + 3]}
+        for start in range(0, 18, 3)
+    ]
     assert [len(block) for block in blocks] == [1] * 6
     assert len(set.union(*blocks)) == 6
 
 
 def test_other_splits_of_a_point_say_how_long_it_takes():
-    one, two, *_ = (point for point in planned() if point.workers == 1 and point.seed == 0)
+    one, two, *_ = (
+        point for point in planned() if point.workers == 1 and point.seed == 0
+    )
     assert one.swept != two.swept
-    done = PointStatus(one, "done", result=result_of(one).model_copy(update={"wall_seconds": 100.0}))
-    assert remaining([done, PointStatus(two, "missing")], {}, at_once=False).seconds == (100.0,) * 3
+    done = PointStatus(
+        one, "done", result=result_of(one).model_copy(update={"wall_seconds": 100.0})
+    )
+    assert (
+        remaining([done, PointStatus(two, "missing")], {}, at_once=False).seconds
+        == (100.0,) * 3
+    )

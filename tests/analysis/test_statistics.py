@@ -30,7 +30,11 @@ from scalestudy.analysis.statistics import (
 def test_products_of_independent_estimates_add_their_reaches_by_squares():
     product = Estimate(2.0, 1.0, 4.0).times(Estimate(3.0, 1.5, 6.0))
     assert product.value == 6
-    assert product.high / 6 == pytest.approx(6 / product.low) == pytest.approx(2 ** math.sqrt(2))
+    assert (
+        product.high / 6
+        == pytest.approx(6 / product.low)
+        == pytest.approx(2 ** math.sqrt(2))
+    )
     assert Estimate(4.0, 2.0, 5.0).inverse() == Estimate(0.25, 0.2, 0.5)
     assert (Estimate(0.0).inverse(), NOTHING.times(product)) == (NOTHING, NOTHING)
 
@@ -42,7 +46,9 @@ def test_the_p_value_is_below_five_per_cent_where_the_interval_leaves_zero_out()
 
 
 def test_corrected_p_values_are_those_of_holm():
-    assert holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06})
+    assert holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx(
+        {"a": 0.03, "b": 0.06, "c": 0.06}
+    )
     assert holm({"a": 0.9, "b": 0.8}) == {"a": 1.0, "b": 1.0}
 
 
@@ -55,7 +61,9 @@ def test_corrected_p_values_are_those_of_holm():
         (True, [0.975, 1.0, math.nan], ARCSINE),
     ],
 )
-def test_only_what_is_known_to_lie_between_0_and_1_and_does_is_taken_as_a_share(bounded, values, scale):
+def test_only_what_is_known_to_lie_between_0_and_1_and_does_is_taken_as_a_share(
+    bounded, values, scale
+):
     assert quality_scale(bounded, values) is scale
 
 
@@ -79,7 +87,9 @@ def test_ends_stay_within_what_a_scale_holds(share, reach, positive, factor):
     assert 0 <= low <= share <= high <= 1
     low, high = LOGARITHM.ends(positive, factor)
     assert 0 < low <= positive <= high
-    assert all(scale.ends(0.9, 0.0) == (0.9, 0.9) for scale in (LINEAR, LOGARITHM, ARCSINE))
+    assert all(
+        scale.ends(0.9, 0.0) == (0.9, 0.9) for scale in (LINEAR, LOGARITHM, ARCSINE)
+    )
 
 
 def test_the_geometric_mean_of_equal_values_is_that_value():
@@ -101,9 +111,13 @@ def residual_mean_square(values):
 
 
 @given(rows=st.integers(2, 6), blocks=st.integers(2, 5), seed=st.integers(0, 999))
-def test_the_common_variance_is_the_residual_mean_square_unless_a_row_is_wild(rows, blocks, seed):
+def test_the_common_variance_is_the_residual_mean_square_unless_a_row_is_wild(
+    rows, blocks, seed
+):
     generator = np.random.default_rng(seed)
-    values = generator.normal(size=(rows, blocks)) + 5 * generator.normal(size=(1, blocks))
+    values = generator.normal(size=(rows, blocks)) + 5 * generator.normal(
+        size=(1, blocks)
+    )
     with patch.object(analysis_blocks, "WIDEST", np.inf):
         found = design_of(table(values))
     assert found.residual.value == pytest.approx(residual_mean_square(values), rel=1e-6)
@@ -118,12 +132,16 @@ def test_a_pair_alone_is_compared_by_the_paired_t_test():
     found = contrast(rows[0], rows[1], *[design_of(rows)] * 2)
     assert found.p_value == pytest.approx(expected.pvalue)
     interval = expected.confidence_interval(0.95)
-    assert (found.estimate.low, found.estimate.high) == pytest.approx((interval.low, interval.high))
+    assert (found.estimate.low, found.estimate.high) == pytest.approx(
+        (interval.low, interval.high)
+    )
 
 
 def test_rows_without_common_blocks_are_compared_by_welchs_test():
     ours, theirs = [9.8, 10.1, 10.4, 9.9], [9.1, 9.9, 7.6]
-    found = contrast(dict(zip("abcd", ours, strict=True)), dict(zip("efg", theirs, strict=True)))
+    found = contrast(
+        dict(zip("abcd", ours, strict=True)), dict(zip("efg", theirs, strict=True))
+    )
     expected = stats.ttest_ind(ours, theirs, equal_var=False)
     assert found.pairs == 0
     assert found.p_value == pytest.approx(expected.pvalue)
@@ -133,7 +151,10 @@ def test_what_blocks_share_cancels():
     generator = np.random.default_rng(5)
     quiet = generator.normal(0, 0.01, (4, 3))
     shared = quiet + generator.normal(0, 10, (1, 3))
-    of = [contrast(rows[1], rows[0], *[design_of(rows)] * 2) for rows in (table(quiet), table(shared))]
+    of = [
+        contrast(rows[1], rows[0], *[design_of(rows)] * 2)
+        for rows in (table(quiet), table(shared))
+    ]
     assert of[1].change == pytest.approx(of[0].change)
     assert of[1].error == pytest.approx(of[0].error)
 
@@ -141,13 +162,21 @@ def test_what_blocks_share_cancels():
 def test_other_rows_narrow_the_interval_of_a_pair():
     generator = np.random.default_rng(1)
     rows = table(generator.normal(size=(8, 2)))
-    alone, among = contrast(rows[1], rows[0]), contrast(rows[1], rows[0], *[design_of(rows)] * 2)
+    alone, among = (
+        contrast(rows[1], rows[0]),
+        contrast(rows[1], rows[0], *[design_of(rows)] * 2),
+    )
     assert (alone.freedom, among.freedom) == (1, 1 + PRIOR)
     assert among.estimate.half_width < alone.estimate.half_width
 
 
 def test_variances_are_moderated_by_smyths_formula():
-    values = [[9.8, 10.1, 10.4, 9.9], [9.1, 9.9, 9.6, 9.7], [9.0, 9.6, 9.9, 9.2], [8.2, 9.0, 9.1, 8.8]]
+    values = [
+        [9.8, 10.1, 10.4, 9.9],
+        [9.1, 9.9, 9.6, 9.7],
+        [9.0, 9.6, 9.9, 9.2],
+        [8.2, 9.0, 9.1, 8.8],
+    ]
     rows = table(values)
     design = design_of(rows)
     own = np.var(np.subtract(values[1], values[0]), ddof=1) / 2
@@ -171,7 +200,10 @@ def test_a_wild_seed_of_one_row_spoils_no_verdict_between_two_others():
     design = design_of(rows)
     quiet = design_of(rows[:2])
     found = contrast(rows[1], rows[0], design, design).estimate
-    assert found.half_width < 2 * contrast(rows[1], rows[0], quiet, quiet).estimate.half_width
+    assert (
+        found.half_width
+        < 2 * contrast(rows[1], rows[0], quiet, quiet).estimate.half_width
+    )
     assert contrast(rows[2], rows[0], design, design).estimate.half_width > 0.1
 
 

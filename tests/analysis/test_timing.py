@@ -37,7 +37,13 @@ def timing_run(strategy, workers, seed=0, *, losses=LOSSES, steps=(10, 10), **op
             "quality": None,
             "training_seconds": 5.0,
             "wall_seconds": 40.0,
-            "phases": {"start-up": 20.0, "steps": 4.0, "input": 1.0, "evaluation": 5.5, "saving": 2.0},
+            "phases": {
+                "start-up": 20.0,
+                "steps": 4.0,
+                "input": 1.0,
+                "evaluation": 5.5,
+                "saving": 2.0,
+            },
         }
     )
     return replace(run, result=result, epochs=())
@@ -47,7 +53,11 @@ def test_times_of_the_training_follow_from_start_up_steps_and_evaluations():
     result = as_training(timing_run("native", 1)).result
     assert result.training_seconds == pytest.approx(3.0 + 990 * 0.2)
     assert result.wall_seconds == pytest.approx(40 - 5 + 201 + 3 * 1.5 + 2)
-    assert (result.epochs, result.updates, result.samples_processed) == (5, 1000, 50_000)
+    assert (result.epochs, result.updates, result.samples_processed) == (
+        5,
+        1000,
+        50_000,
+    )
     assert result.phases["steps"] + result.phases["input"] == pytest.approx(201)
 
 
@@ -59,9 +69,15 @@ def test_trainings_are_left_as_they_are():
 def test_points_with_the_same_training_have_its_computed_times(tmp_path):
     folder = synthetic.write(tmp_path / "study", "made", [timing_run("native", 1)])
     (status,) = study_status(folder).points
-    point = status.point.model_copy(update={"also": ({"train.learning_rate_scaling": "sqrt"},)})
+    point = status.point.model_copy(
+        update={"also": ({"train.learning_rate_scaling": "sqrt"},)}
+    )
     one, other = runs_of(replace(status, point=point), folder.path)
-    assert one.result.training_seconds == other.result.training_seconds == pytest.approx(201)
+    assert (
+        one.result.training_seconds
+        == other.result.training_seconds
+        == pytest.approx(201)
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +91,11 @@ def test_points_with_the_same_training_have_its_computed_times(tmp_path):
     ids=["rounding", "another update", "too few", "diverged"],
 )
 def test_strategies_make_equal_updates_if_their_first_losses_agree(losses, equal):
-    runs = [timing_run("native", 2), timing_run("horovod", 2, losses=losses), timing_run("native", 4)]
+    runs = [
+        timing_run("native", 2),
+        timing_run("horovod", 2, losses=losses),
+        timing_run("native", 4),
+    ]
     firsts = equal_updates(group_runs(runs))
     native, horovod = key_of("native", 2, {}), key_of("horovod", 2, {})
     assert (firsts[horovod] == native) is equal
@@ -83,23 +103,41 @@ def test_strategies_make_equal_updates_if_their_first_losses_agree(losses, equal
 
 
 @pytest.mark.parametrize(("batch", "equal"), [(64, True), (128, False)])
-def test_trainings_speak_for_other_numbers_of_workers_with_the_same_global_batch(batch, equal):
+def test_trainings_speak_for_other_numbers_of_workers_with_the_same_global_batch(
+    batch, equal
+):
     runs = [timing_run("native", 1), timing_run("native", 2)]
-    runs += [synthetic.run("native", 1, seed, quality=0.9 + 0.05 * seed) for seed in (0, 1)]
+    runs += [
+        synthetic.run("native", 1, seed, quality=0.9 + 0.05 * seed) for seed in (0, 1)
+    ]
     batches = {1: 64, 2: batch}
-    runs = [synthetic.changed(run, global_batch=batches[run.result.workers]) for run in runs]
+    runs = [
+        synthetic.changed(run, global_batch=batches[run.result.workers]) for run in runs
+    ]
     measures = measure(group_runs(runs))
     verdict = judge(key_of("native", 2, {}), measures, None)
     assert (verdict.kind == "no-worse") is equal
 
 
 def test_failures_are_shares_of_trainings_and_counted_once_for_equal_updates():
-    trained = [synthetic.run("native", n, seed, quality=0.95) for n in (1, 8) for seed in range(3)]
+    trained = [
+        synthetic.run("native", n, seed, quality=0.95)
+        for n in (1, 8)
+        for seed in range(3)
+    ]
     collapsed = [synthetic.run("native", 8, seed, quality=0.3) for seed in (3, 4, 5)]
-    timed = [as_training(timing_run(name, n)) for name in ("native", "horovod") for n in (1, 8)]
+    timed = [
+        as_training(timing_run(name, n))
+        for name in ("native", "horovod")
+        for n in (1, 8)
+    ]
     measures = measure(group_runs([*trained, *collapsed, *timed]))
     failures = count_failures(list(measures.groups), measures, ())
-    assert failures[key_of("native", 8, {})] == failures[key_of("horovod", 8, {})] == Failures(3, 6)
+    assert (
+        failures[key_of("native", 8, {})]
+        == failures[key_of("horovod", 8, {})]
+        == Failures(3, 6)
+    )
     ones = [key_of(name, 1, {}) for name in ("native", "horovod")]
     assert pool(failures, ones, measures) == Failures(0, 3)
     only_timed = measure(group_runs(timed))
@@ -110,15 +148,23 @@ def test_runs_without_timing_or_steps_enough_prove_nothing():
     plain = [synthetic.run("native", 2, 0), synthetic.run("horovod", 2, 0)]
     short = [timing_run(name, 2, steps=(0, 2)) for name in ("native", "horovod")]
     for runs in (plain, short):
-        assert all(key == first for key, first in equal_updates(group_runs(runs)).items())
+        assert all(
+            key == first for key, first in equal_updates(group_runs(runs)).items()
+        )
 
 
 def test_trainings_of_one_strategy_speak_for_those_with_equal_updates():
-    trained = [synthetic.run("native", 2, seed, quality=0.9 + 0.01 * seed) for seed in range(2)]
+    trained = [
+        synthetic.run("native", 2, seed, quality=0.9 + 0.01 * seed) for seed in range(2)
+    ]
     timed = [as_training(timing_run(strategy, 2)) for strategy in ("native", "horovod")]
     found = measure(group_runs([*trained, *timed]))
     native, horovod = key_of("native", 2, {}), key_of("horovod", 2, {})
-    assert found.quality.values[horovod] == found.quality.values[native] == {0: 0.9, 1: 0.91}
+    assert (
+        found.quality.values[horovod]
+        == found.quality.values[native]
+        == {0: 0.9, 1: 0.91}
+    )
     assert len(found.wall_seconds.values[native]) == 3
     assert found.sequential
 
@@ -167,7 +213,9 @@ def test_intervals_of_computed_times_hold_what_trainings_take(hours):
         for key in (one, *others):
             held["time"].append(contains(found.mean(key), true[key.workers]))
         for key in others:
-            held["ratio"].append(contains(found.ratio(one, key), true[1] / true[key.workers]))
+            held["ratio"].append(
+                contains(found.ratio(one, key), true[1] / true[key.workers])
+            )
     assert 0.93 <= np.mean(held["ratio"]) < 0.995
     # Two hours say little about how much hours differ.
     assert 0.93 - 0.05 * (hours > 0) <= np.mean(held["time"]) < 0.995

@@ -37,16 +37,26 @@ NAN = float("nan")
         ([(1000, 0.5), (1000, 0.1)], {"better": "lower"}, 0.3, (1500,)),
     ],
 )
-def test_samples_until_the_target_follow_from_the_curve(curve, options, target, samples):
+def test_samples_until_the_target_follow_from_the_curve(
+    curve, options, target, samples
+):
     found = useful([trained("native", 1, 0, curve, **options)], target)["native", 1]
-    assert (found.samples, found.reached, found.runs) == (pytest.approx(samples), len(samples), 1)
+    assert (found.samples, found.reached, found.runs) == (
+        pytest.approx(samples),
+        len(samples),
+        1,
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 def test_intervals_contain_the_truth(seeds):
     """Samples spread by 22 % and times by 2 %; the standard error of a coverage is below 0.01."""
-    ratios, generator, held = {1: 1.0, 2: 1.0, 4: 1.32, 8: 2.5}, np.random.default_rng(7), []
+    ratios, generator, held = (
+        {1: 1.0, 2: 1.0, 4: 1.32, 8: 2.5},
+        np.random.default_rng(7),
+        [],
+    )
     for _ in range(300):
         runs = [
             learning(
@@ -63,7 +73,12 @@ def test_intervals_contain_the_truth(seeds):
             if workers > 1:
                 true = ratios[workers], workers**0.9 / ratios[workers]
                 pairs = zip((found.ratio, found.speedup), true, strict=True)
-                held.append([estimate.low <= truth <= estimate.high for estimate, truth in pairs])
+                held.append(
+                    [
+                        estimate.low <= truth <= estimate.high
+                        for estimate, truth in pairs
+                    ]
+                )
     covered = np.mean(held, axis=0)
     assert covered.min() >= 0.93
     assert covered.max() < 0.995
@@ -90,7 +105,11 @@ def test_the_published_ratios():
 
 
 def test_virtual_runs_lend_their_ratio_to_timed_rows():
-    runs = [learning("virtual", n, s, 4000 * r) for n, r in ((1, 1), (4, 2)) for s in range(3)]
+    runs = [
+        learning("virtual", n, s, 4000 * r)
+        for n, r in ((1, 1), (4, 2))
+        for s in range(3)
+    ]
     runs += [
         replace(synthetic.run("horovod", n, s, throughput=rate), epochs=())
         for n, rate in ((1, 100), (4, 360))
@@ -107,7 +126,9 @@ def test_other_settings_lend_nothing():
     runs = [learning("virtual", n, s, 4000) for n in (1, 4) for s in range(3)]
     swept = {"train.optimizer": "sgd"}
     runs += [
-        replace(synthetic.run("horovod", n, s, swept=swept), epochs=()) for n in (1, 4) for s in range(3)
+        replace(synthetic.run("horovod", n, s, swept=swept), epochs=())
+        for n in (1, 4)
+        for s in range(3)
     ]
     assert ("horovod", 4) not in useful(runs)
 
@@ -116,7 +137,10 @@ def test_an_equal_global_batch_needs_equal_samples():
     runs = [learning("native", n, s, 4000 + 100 * s) for n in (1, 4) for s in range(2)]
     runs = [synthetic.changed(run, global_batch=16) for run in runs]
     found = useful(runs)
-    assert (found["native", 4].ratio.value, found["native", 4].by_construction) == (1, True)
+    assert (found["native", 4].ratio.value, found["native", 4].by_construction) == (
+        1,
+        True,
+    )
     assert not found["native", 1].by_construction
 
 
@@ -126,7 +150,10 @@ def test_runs_that_never_arrive_leave_the_useful_speed_up_unknown():
     eight = useful(runs)["native", 8]
     assert (eight.reached, eight.runs, eight.speedup.value) == (0, 2, None)
     runs[-1] = learning("native", 8, 1, 4000, 8, throughput=700)
-    assert (useful(runs)["native", 8].reached, useful(runs)["native", 8].speedup.value) == (1, None)
+    assert (
+        useful(runs)["native", 8].reached,
+        useful(runs)["native", 8].speedup.value,
+    ) == (1, None)
 
 
 def test_a_baseline_that_never_arrives_leaves_the_ratio_unknown():
@@ -137,5 +164,7 @@ def test_a_baseline_that_never_arrives_leaves_the_ratio_unknown():
 
 
 def test_by_default_the_target_is_the_quality_of_the_best_one_worker_row_less_the_margin():
-    runs = [synthetic.run("native", n, seed, epochs=40) for n in (1, 8) for seed in range(3)]
+    runs = [
+        synthetic.run("native", n, seed, epochs=40) for n in (1, 8) for seed in range(3)
+    ]
     assert analyse("made", runs).rows[1].useful.target == pytest.approx(0.95 - 0.02)

@@ -12,7 +12,9 @@ import scalestudy
 from recording_listener import RecordingListener
 from scalestudy.util.errors import UserError
 
-TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
+TEXT = (
+    'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
+)
 
 
 @pytest.fixture
@@ -25,7 +27,9 @@ def test_a_study_gives_frames_figures_and_advice_and_prints_nothing(
     study: Path, launcher, capfd: pytest.CaptureFixture[str]
 ) -> None:
     result = scalestudy.run(study)
-    assert isinstance(result.table, pl.DataFrame) and isinstance(result.runs, pl.DataFrame)
+    assert isinstance(result.table, pl.DataFrame) and isinstance(
+        result.runs, pl.DataFrame
+    )
     assert result.table["workers"].to_list() == [1, 2]
     assert result.table["speedup"].to_list() == pytest.approx([1.0, 2.0], rel=0.02)
     assert result.runs.height == 4 and set(result.runs["seed"]) == {0, 1}
@@ -71,7 +75,9 @@ def test_a_listener_hears_every_point_begin_and_end(study: Path, launcher) -> No
     listener = RecordingListener()
     scalestudy.run(study, listener=listener, report=False)
     for name in ("native-w1-s0", "native-w1-s1", "native-w2-s0", "native-w2-s1"):
-        assert listener.states.index((name, "running")) < listener.states.index((name, "done"))
+        assert listener.states.index((name, "running")) < listener.states.index(
+            (name, "done")
+        )
 
 
 def test_a_bar_is_shown_where_one_is_asked_for(
@@ -82,10 +88,10 @@ def test_a_bar_is_shown_where_one_is_asked_for(
 
 
 def test_importing_the_package_loads_registries_only() -> None:
-    program = (
-        "import sys, scalestudy; print(*(name for name in sys.modules if name.startswith('scalestudy.')))"
+    program = "import sys, scalestudy; print(*(name for name in sys.modules if name.startswith('scalestudy.')))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert {name.split(".")[1] for name in done.stdout.split()} <= {"built_in", "util"}
 
 
@@ -100,18 +106,26 @@ def test_a_study_of_digits_really_runs(study: Path) -> None:
     assert result.runs["quality"][0] > 0.2  # chance is 0.1
     assert result.runs["epochs"].to_list() == [1]
     (point,) = result.overview.points
-    assert point.result.model_missing is None, "the result was read before its model was there, and not again"
+    assert point.result.model_missing is None, (
+        "the result was read before its model was there, and not again"
+    )
     assert (point.run.path / "model.keras").exists()
 
 
 def test_what_a_data_set_leaves_out_is_a_warning(study: Path, tmp_path: Path) -> None:
     import numpy as np
 
-    arrays = {"x_train": np.zeros((8, 4, 4), np.uint8), "y_train": np.arange(8) % 2, "weights": np.ones(3)}
+    arrays = {
+        "x_train": np.zeros((8, 4, 4), np.uint8),
+        "y_train": np.arange(8) % 2,
+        "weights": np.ones(3),
+    }
     np.savez(tmp_path / "set.npz", **arrays)
     study.write_text(TEXT + '[data]\nsource = "set.npz"\n')
     with (
-        pytest.warns(UserWarning, match=r"set\.npz: 1 left out \(no arrays of a set\): weights") as warned,
+        pytest.warns(
+            UserWarning, match=r"set\.npz: 1 left out \(no arrays of a set\): weights"
+        ) as warned,
         pytest.raises(UserError, match="a global batch within"),
     ):
         scalestudy.run(study)

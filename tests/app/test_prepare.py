@@ -32,7 +32,9 @@ def study(tmp_path: Path) -> Path:
     return file
 
 
-def test_what_is_left_out_is_told_when_preparing_and_when_found_again(study: Path) -> None:
+def test_what_is_left_out_is_told_when_preparing_and_when_found_again(
+    study: Path,
+) -> None:
     request = request_of(study)
     result = survey(request)
     for take, times in ((prepare_points, 1), (prepare_points, 1), (prepare_ahead, 0)):
@@ -49,35 +51,49 @@ def test_classes_without_a_training_sample_are_told(study: Path) -> None:
         Image.new("L", (8, 8)).save(study.parent / "set" / f"c{number}" / "0.png")
     study.write_text(study.read_text().replace("[sweep]", "validation = 0.5\n[sweep]"))
     request, listener = request_of(study), RecordingListener()
-    prepare_points(survey(request).points, "classes", request.base, request.study, listener)
+    prepare_points(
+        survey(request).points, "classes", request.base, request.study, listener
+    )
     assert "no training sample of 4 of 10 classes" in listener.notes[1]
 
 
-def test_a_dry_run_tells_it_writes_nothing_and_refuses_what_a_run_would_refuse(study: Path) -> None:
+def test_a_dry_run_tells_it_writes_nothing_and_refuses_what_a_run_would_refuse(
+    study: Path,
+) -> None:
     listener = RecordingListener()
     assert list(dry_run(request_of(study), listener=listener))
     assert listener.notes == LEFT_OUT
     assert {entry.name for entry in study.parent.iterdir()} == {"set", "study.toml"}
     (study.parent / "set" / "images").mkdir()
-    (study.parent / "set" / "stray.png").rename(study.parent / "set" / "images" / "0.png")
+    (study.parent / "set" / "stray.png").rename(
+        study.parent / "set" / "images" / "0.png"
+    )
     with pytest.raises(UserError, match="a folder with images/ and masks/"):
         list(dry_run(request_of(study)))
 
 
-def test_a_dry_run_refuses_a_batch_beyond_the_samples_that_are_prepared(study: Path) -> None:
+def test_a_dry_run_refuses_a_batch_beyond_the_samples_that_are_prepared(
+    study: Path,
+) -> None:
     request = request_of(study)
-    prepare_points(survey(request).points, "classes", request.base, request.study, Listener())
+    prepare_points(
+        survey(request).points, "classes", request.base, request.study, Listener()
+    )
     assert list(dry_run(request_of(study)))
     study.write_text(study.read_text().replace("batch_size = 1", "batch_size = 4096"))
     with pytest.raises(UserError, match="4096"):
         list(dry_run(request_of(study)))
 
 
-def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(study: Path) -> None:
+def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(
+    study: Path,
+) -> None:
     request, listener = request_of(study), RecordingListener()
     result = survey(request)
     result.launcher = SimpleNamespace(detached=True)
-    assert set(result.dry_run_points(result.points, listener)) == {point.name for point in result.points}
+    assert set(result.dry_run_points(result.points, listener)) == {
+        point.name for point in result.points
+    }
     assert "not prepared yet" in listener.notes[0]
     assert listener.notes[1:] == LEFT_OUT
 
@@ -92,7 +108,9 @@ def test_results_inside_the_source_are_refused(study: Path, out: str) -> None:
 
 def test_results_among_the_prepared_sets_are_refused(study: Path) -> None:
     request = request_of(study)
-    (point, _) = prepare_points(survey(request).points, "classes", request.base, request.study, Listener())
+    (point, _) = prepare_points(
+        survey(request).points, "classes", request.base, request.study, Listener()
+    )
     for out in ("cache", f"{point.files.prepared}/results"):
         with pytest.raises(UserError, match="in the prepared data sets"):
             survey(request_of(study, study.parent / out))
@@ -109,10 +127,18 @@ def with_train(study: Path, lines: str) -> list:
     """Return the points of the study with these lines added to [train], after preparing its data."""
     study.write_text(study.read_text() + lines)
     request = request_of(study)
-    return prepare_points(survey(request).points, "classes", request.base, request.study, RecordingListener())
+    return prepare_points(
+        survey(request).points,
+        "classes",
+        request.base,
+        request.study,
+        RecordingListener(),
+    )
 
 
-def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_point(study: Path) -> None:
+def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_point(
+    study: Path,
+) -> None:
     points = with_train(study, 'class_weights = "balanced"\n')
     files = {point.files for point in points}
     assert len(files) == 1 and files.pop().class_weights == (1.5, 0.75)
@@ -141,14 +167,18 @@ def test_what_does_not_fit_the_data_is_refused_before_anything_starts(
 ) -> None:
     with pytest.raises(UserError) as error:
         with_train(study, lines + "\n")
-    assert error.value.expected.startswith(expected) and error.value.received.endswith(received)
+    assert error.value.expected.startswith(expected) and error.value.received.endswith(
+        received
+    )
 
 
 @pytest.mark.slow
 def test_a_reader_that_gives_nothing_is_ended_within_the_progress_timeout_of_the_study(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "task.py").write_text("kind = 'custom'\ndef read(data):\n    while True: pass\n")
+    (tmp_path / "task.py").write_text(
+        "kind = 'custom'\ndef read(data):\n    while True: pass\n"
+    )
     file = tmp_path / "study.toml"
     file.write_text(
         'task = "task.py"\n[data]\nread = "task.py"\ncache = "cache"\n[sweep]\nworkers = 1\n'
@@ -157,7 +187,11 @@ def test_a_reader_that_gives_nothing_is_ended_within_the_progress_timeout_of_the
     request = request_of(file)
     began = time.monotonic()
     with pytest.raises(UserError) as caught:
-        prepare_points(survey(request).points, "custom", request.base, request.study, Listener())
-    assert "line 3 (in read)" in caught.value.received and "2 s" in caught.value.expected
+        prepare_points(
+            survey(request).points, "custom", request.base, request.study, Listener()
+        )
+    assert (
+        "line 3 (in read)" in caught.value.received and "2 s" in caught.value.expected
+    )
     assert "progress_timeout" in caught.value.action
     assert time.monotonic() - began < LaunchSettings().progress_timeout

@@ -25,7 +25,9 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
-    monkeypatch.setattr("scalestudy.launch.local.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr(
+        "scalestudy.launch.local.refuse_missing_software", lambda points: None
+    )
     file = tmp_path / "study.toml"
     file.write_text(TEXT)
     return file
@@ -41,7 +43,14 @@ def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
         try:
             while True:
                 run.write_progress(
-                    Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=time.time())
+                    Progress(
+                        phase="training",
+                        epoch=1,
+                        epochs=2,
+                        step=1,
+                        steps=2,
+                        updated=time.time(),
+                    )
                 )
                 yield Moved(point.name)
         except (KeyboardInterrupt, GeneratorExit):
@@ -131,7 +140,9 @@ def test_jobs_are_submitted_in_the_order_of_the_study(queued: Path) -> None:
     arranged = folder.order.arrange(folder.points())
     names = [name for name, _ in listener.jobs]
     assert names == [point.name for point in arranged]
-    assert [folder.runs(name)[0].point().place for name in names] == [point.place for point in arranged]
+    assert [folder.runs(name)[0].point().place for name in names] == [
+        point.place for point in arranged
+    ]
 
 
 def test_what_is_interrupted_is_submitted_again_without_checking_everything_again(
@@ -146,8 +157,12 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
         prepare.prepare_data(data, None, study.parent, Listener())
     cluster, asked = Cluster(request), []
     kind = type(SLURM.queue)
-    monkeypatch.setattr(kind, "submit", lambda self, script, after=None: cluster.submit(script))
-    monkeypatch.setattr(kind, "ask", lambda self, jobs, cluster="", fake=cluster: fake.ask(jobs))
+    monkeypatch.setattr(
+        kind, "submit", lambda self, script, after=None: cluster.submit(script)
+    )
+    monkeypatch.setattr(
+        kind, "ask", lambda self, jobs, cluster="", fake=cluster: fake.ask(jobs)
+    )
     monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
     monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.01)
     monkeypatch.setattr("scalestudy.launch.study_status.SHORTEST", 0.0)
@@ -169,7 +184,9 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     assert run.number == 1 and run.job().attempt == 2
 
 
-def test_a_queue_is_asked_once_if_nothing_is_to_submit(queued: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_is_asked_once_if_nothing_is_to_submit(
+    queued: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     request, asked = request_of(queued), []
 
     def ask(self, jobs, cluster: str = "") -> dict[str, JobView]:
@@ -193,7 +210,9 @@ FULL = QueueRefused("Slurm", "sbatch", "QOSMaxSubmitJobPerUserLimit")
 
 
 @pytest.mark.parametrize("refusal", [None, FULL])
-def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPatch, refusal) -> None:
+def test_the_queue_is_fed_as_jobs_end(
+    queued: Path, monkeypatch: pytest.MonkeyPatch, refusal
+) -> None:
     """Two of six points are in the queue at once, by the user's setting or because the queue refuses more."""
     request, listener = request_of(queued), RecordingListener()
     open_jobs: list[str] = []
@@ -227,11 +246,15 @@ def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPa
     assert result.runs.height == len(listener.jobs) == 6 and result.failures == []
     assert max(most) == 2
     blocked = [note for note in listener.notes if FULL.words in note]
-    assert len(blocked) == (1 if refusal else 0), "a queue that takes no more is reported once"
+    assert len(blocked) == (1 if refusal else 0), (
+        "a queue that takes no more is reported once"
+    )
 
 
 def test_what_a_launcher_says_while_it_waits_is_told(monkeypatch):
-    monkeypatch.setattr("scalestudy.app.follow.study_status", lambda folder, known, names=None: known)
+    monkeypatch.setattr(
+        "scalestudy.app.follow.study_status", lambda folder, known, names=None: known
+    )
     listener = RecordingListener()
 
     class Launcher:

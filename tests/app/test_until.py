@@ -34,7 +34,9 @@ def request_(tmp_path: Path, launcher, monkeypatch) -> Request:
     """Two strategies on one and two workers; two workers take 0.6 of the time of one, horovod 5 % more."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     launcher.wall = lambda point: (
-        100 * (0.6 if point.workers == 2 else 1) * (1.05 if point.strategy == "horovod" else 1)
+        100
+        * (0.6 if point.workers == 2 else 1)
+        * (1.05 if point.strategy == "horovod" else 1)
     )
     launcher.quality = lambda point: 0.75 + 0.001 * (point.seed % 3)
     file = tmp_path / "study.toml"
@@ -45,7 +47,8 @@ def request_(tmp_path: Path, launcher, monkeypatch) -> Request:
 def rows_run(launcher) -> Counter:
     """How often each row was timed or trained."""
     return Counter(
-        (point.strategy, point.workers, "timed" if point.timing else "trained") for point in launcher.points
+        (point.strategy, point.workers, "timed" if point.timing else "trained")
+        for point in launcher.points
     )
 
 
@@ -59,7 +62,9 @@ def listener() -> RecordingListener:
     return RecordingListener()
 
 
-def test_rows_are_timed_first_and_only_the_candidate_and_its_reference_are_trained(request_, launcher):
+def test_rows_are_timed_first_and_only_the_candidate_and_its_reference_are_trained(
+    request_, launcher
+):
     result = decided(request_)
     counts = rows_run(launcher)
     assert {row for row in counts if row[2] == "trained"} == {
@@ -67,11 +72,19 @@ def test_rows_are_timed_first_and_only_the_candidate_and_its_reference_are_train
         ("native", 2, "trained"),
     }
     assert counts["native", 1, "trained"] == counts["native", 2, "trained"] == 3
-    assert all(counts[strategy, workers, "timed"] for strategy in ("native", "horovod") for workers in (1, 2))
+    assert all(
+        counts[strategy, workers, "timed"]
+        for strategy in ("native", "horovod")
+        for workers in (1, 2)
+    )
     kinds = [point.timing for point in launcher.points]
     assert kinds == sorted(kinds, reverse=True)
     decision = result.advice.decision
-    assert (decision.choice.strategy, decision.choice.workers, decision.provisional) == ("native", 2, ())
+    assert (
+        decision.choice.strategy,
+        decision.choice.workers,
+        decision.provisional,
+    ) == ("native", 2, ())
     assert all(point.why for point in launcher.points)
 
 
@@ -79,14 +92,20 @@ def test_times_of_trainings_are_computed_from_timing_runs(request_, launcher):
     rows = {(row.strategy, row.workers): row for row in decided(request_).findings.rows}
     assert rows["horovod", 2].wall_seconds.value == pytest.approx(63)
     assert rows["horovod", 2].runs == rows["horovod", 2].timings == 2
-    assert rows["horovod", 2].quality.value == rows["native", 2].quality.value  # equal updates
+    assert (
+        rows["horovod", 2].quality.value == rows["native", 2].quality.value
+    )  # equal updates
 
 
 @pytest.mark.parametrize(
     ("measure", "values", "trained"),
     [
         ("wall", lambda point: 100 / (1 if point.workers == 1 else 1.1), 0),
-        ("quality", lambda point: 0.75 - 0.2 * (point.workers == 2) + 0.001 * (point.seed % 3), 2),
+        (
+            "quality",
+            lambda point: 0.75 - 0.2 * (point.workers == 2) + 0.001 * (point.seed % 3),
+            2,
+        ),
     ],
     ids=["costs too much", "learns worse"],
 )
@@ -95,22 +114,36 @@ def test_a_row_that_cannot_be_chosen_is_left_after_few_trainings(
 ):
     setattr(launcher, measure, values)
     decision = decided(request_).advice.decision
-    assert (decision.kind, decision.choice.workers, decision.provisional) == ("stay", 1, ())
+    assert (decision.kind, decision.choice.workers, decision.provisional) == (
+        "stay",
+        1,
+        (),
+    )
     counts = rows_run(launcher)
-    assert (counts["native", 2, "trained"], counts["horovod", 2, "trained"]) == (trained, 0)
+    assert (counts["native", 2, "trained"], counts["horovod", 2, "trained"]) == (
+        trained,
+        0,
+    )
 
 
 def test_one_training_speaks_for_all_rows_of_one_global_batch(request_, launcher):
     file = request_.base / "global.toml"
     file.write_text(TEXT.replace("[sweep]", '[train]\nbatch = "global"\n[sweep]'))
     result = decided(request_of(file))
-    assert [row for row in rows_run(launcher).elements() if row[2] == "trained"] == [("native", 2, "trained")]
+    assert [row for row in rows_run(launcher).elements() if row[2] == "trained"] == [
+        ("native", 2, "trained")
+    ]
     decision = result.advice.decision
     assert (decision.choice.workers, decision.provisional) == (2, ())
-    assert all(verdict.kind in ("reference", "no-worse") for verdict in decision.verdicts.values())
+    assert all(
+        verdict.kind in ("reference", "no-worse")
+        for verdict in decision.verdicts.values()
+    )
 
 
-def test_strategies_with_other_updates_are_each_trained(request_, launcher, monkeypatch):
+def test_strategies_with_other_updates_are_each_trained(
+    request_, launcher, monkeypatch
+):
     made = synthetic_result.result_of
 
     def result_of(point, *args):
@@ -121,9 +154,15 @@ def test_strategies_with_other_updates_are_each_trained(request_, launcher, monk
         return result.model_copy(update={"timing": timing})
 
     monkeypatch.setattr(synthetic_result, "result_of", result_of)
-    launcher.quality = lambda point: 0.75 - 0.2 * (point.name.startswith("native-w2")) + 0.001 * point.seed
+    launcher.quality = lambda point: (
+        0.75 - 0.2 * (point.name.startswith("native-w2")) + 0.001 * point.seed
+    )
     decision = decided(request_).advice.decision
-    assert (decision.choice.strategy, decision.choice.workers, decision.provisional) == ("horovod", 2, ())
+    assert (
+        decision.choice.strategy,
+        decision.choice.workers,
+        decision.provisional,
+    ) == ("horovod", 2, ())
     assert rows_run(launcher)["native", 2, "trained"] == 2
 
 
@@ -131,7 +170,9 @@ def test_an_interrupted_study_goes_on_where_it_was(request_, launcher):
     whole = decided(request_).advice.decision
     names = [point.name for point in launcher.points]
     launcher.points.clear()
-    again = Request(request_.study, request_.text, request_.base, request_.target.with_name("again"))
+    again = Request(
+        request_.study, request_.text, request_.base, request_.target.with_name("again")
+    )
     launcher.interrupt = names[-2]
     with pytest.raises(Interrupted):
         decided(again)
@@ -146,23 +187,39 @@ def test_an_interrupted_study_goes_on_where_it_was(request_, launcher):
 
 def test_a_row_whose_cores_other_programs_used_is_timed_again(request_, launcher):
     launcher.disturb = {"native-w2-s0-timing", "horovod-w2-s0-timing"}
-    launcher.wall = lambda point: 100 if point.workers == 1 else 200 if point.name in launcher.disturb else 60
+    launcher.wall = lambda point: (
+        100 if point.workers == 1 else 200 if point.name in launcher.disturb else 60
+    )
     decision = decided(request_, Limits(36000)).advice.decision
     assert decision.choice.workers == 2
     assert decision.price.seconds.value == pytest.approx(60)
 
 
-def test_on_a_machine_that_stays_busy_disturbed_times_count_in_the_end(request_, launcher):
-    rows = [(strategy, workers) for strategy in ("native", "horovod") for workers in (1, 2)]
-    launcher.disturb = {f"{name}-w{n}-s{seed}-timing" for name, n in rows for seed in range(26)}
+def test_on_a_machine_that_stays_busy_disturbed_times_count_in_the_end(
+    request_, launcher
+):
+    rows = [
+        (strategy, workers) for strategy in ("native", "horovod") for workers in (1, 2)
+    ]
+    launcher.disturb = {
+        f"{name}-w{n}-s{seed}-timing" for name, n in rows for seed in range(26)
+    }
     assert decided(request_, Limits(36000)).advice.decision.choice.workers == 2
     counts = rows_run(launcher)
-    assert [counts[strategy, workers, "timed"] for strategy, workers in rows] == [MOST_DISTURBED] * 4
+    assert [counts[strategy, workers, "timed"] for strategy, workers in rows] == [
+        MOST_DISTURBED
+    ] * 4
 
 
-def test_rows_that_always_share_their_cores_with_another_study_have_no_times(request_, launcher, listener):
+def test_rows_that_always_share_their_cores_with_another_study_have_no_times(
+    request_, launcher, listener
+):
     """The report compares no such times, so the study neither decides by them nor trains for them."""
-    launcher.share = {f"{name}-w2-s{seed}-timing" for name in ("native", "horovod") for seed in range(26)}
+    launcher.share = {
+        f"{name}-w2-s{seed}-timing"
+        for name in ("native", "horovod")
+        for seed in range(26)
+    }
     result = decided(request_, Limits(36000), listener=listener)
     counts = rows_run(launcher)
     assert counts["native", 2, "timed"] == MOST_DISTURBED
@@ -184,33 +241,50 @@ def test_a_row_whose_runs_fail_is_given_up(request_, launcher):
     assert max(rows_run(launcher).values()) <= 3
 
 
-def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher, listener):
-    launcher.quality = lambda point: 0.75 + 0.05 * (-1) ** point.seed - 0.015 * (point.workers == 2)
+def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(
+    request_, launcher, listener
+):
+    launcher.quality = lambda point: (
+        0.75 + 0.05 * (-1) ** point.seed - 0.015 * (point.workers == 2)
+    )
     decided(request_, Limits(seeds=4), listener=listener)
     assert rows_run(launcher)["native", 2, "trained"] <= 4
     launcher.points.clear()
-    other = Request(request_.study, request_.text, request_.base, request_.target.with_name("other"))
+    other = Request(
+        request_.study, request_.text, request_.base, request_.target.with_name("other")
+    )
     decided(other, Limits(720), listener=listener)
     spent = sum(
-        point.workers * launcher.wall(point) * (0.99 if point.timing else 1) for point in launcher.points
+        point.workers * launcher.wall(point) * (0.99 if point.timing else 1)
+        for point in launcher.points
     )
     assert spent <= 720
     assert listener.notes[-1].startswith("Not decided")
 
 
-def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(request_, launcher, listener):
+def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(
+    request_, launcher, listener
+):
     launcher.wall = lambda point: (
-        100 if point.workers == 1 else (480 if point.seed % 2 else 30) * (1 + (point.strategy == "horovod"))
+        100
+        if point.workers == 1
+        else (480 if point.seed % 2 else 30) * (1 + (point.strategy == "horovod"))
     )
     decision = decided(request_, Limits(36000), listener=listener).advice.decision
     assert decision.kind == "uncertain"
     assert rows_run(launcher)["native", 2, "timed"] == MOST_BLOCKS
-    assert listener.notes[-1].startswith("Not decided") and "native on 2 workers" in listener.notes[-1]
+    assert (
+        listener.notes[-1].startswith("Not decided")
+        and "native on 2 workers" in listener.notes[-1]
+    )
 
 
 def test_a_dry_run_names_the_next_runs_and_writes_nothing(request_, launcher):
     texts = list(dry_run_until(request_, Limits()))
-    assert {text.strip() for text in texts} >= {"native-w1-s0-timing", "horovod-w2-s0-timing"}
+    assert {text.strip() for text in texts} >= {
+        "native-w1-s0-timing",
+        "horovod-w2-s0-timing",
+    }
     assert not request_.target.exists()
     launcher.interrupt = "native-w1-s0"
     with pytest.raises(Interrupted):
@@ -241,14 +315,20 @@ def test_the_grid_can_be_run_afterwards(request_, launcher):
     assert all(row.runs - row.timings >= 3 for row in result.findings.rows)
 
 
-def test_rows_whose_library_is_not_installed_are_left_out(request_, launcher, monkeypatch):
-    monkeypatch.setattr("scalestudy.launch.local.refuse_missing_software", refuse_missing_software)
+def test_rows_whose_library_is_not_installed_are_left_out(
+    request_, launcher, monkeypatch
+):
+    monkeypatch.setattr(
+        "scalestudy.launch.local.refuse_missing_software", refuse_missing_software
+    )
     monkeypatch.setattr(installation, "library_file", lambda: None)
     assert decided(request_).advice.decision.choice.strategy == "native"
     assert {point.strategy for point in launcher.points} == {"native"}
 
 
-def test_until_timed_nothing_is_trained_and_times_of_the_plan_are_answered(request_, launcher, listener):
+def test_until_timed_nothing_is_trained_and_times_of_the_plan_are_answered(
+    request_, launcher, listener
+):
     result = run_until(request_, Limits(), "timed", report=False, listener=listener)
     assert all(point.timing for point in launcher.points)
     assert listener.notes[-1].startswith("Timed: ")
@@ -266,15 +346,23 @@ def test_between_timing_and_training_the_fastest_row_is_named(request_, launcher
 def test_trainings_of_the_reference_that_always_fail_end_the_study_and_count_as_spent(
     request_, launcher, listener
 ):
-    launcher.fail = {f"{strategy}-w1-s{seed}" for strategy in ("native", "horovod") for seed in range(40)}
+    launcher.fail = {
+        f"{strategy}-w1-s{seed}"
+        for strategy in ("native", "horovod")
+        for seed in range(40)
+    }
     decided(request_, listener=listener)
     counts = rows_run(launcher)
     assert counts["native", 1, "trained"] <= 3
     assert listener.notes[-1].startswith("Not decided")
 
 
-def test_a_candidate_that_fails_after_its_first_success_is_given_up(request_, launcher, listener):
-    launcher.quality = lambda point: 0.75 + 0.004 * (-1) ** point.seed - 0.012 * (point.workers == 2)
+def test_a_candidate_that_fails_after_its_first_success_is_given_up(
+    request_, launcher, listener
+):
+    launcher.quality = lambda point: (
+        0.75 + 0.004 * (-1) ** point.seed - 0.012 * (point.workers == 2)
+    )
     launcher.fail = {f"native-w2-s{seed}" for seed in range(1, 40)}
     decided(request_, Limits(1e6), listener=listener)
     assert rows_run(launcher)["native", 2, "trained"] <= 4
@@ -293,7 +381,9 @@ def test_failed_trainings_are_part_of_the_budget(request_, launcher):
     assert known.spent >= of_trainings
 
 
-def test_a_training_that_cannot_be_paid_leaves_a_study_undecided(request_, launcher, listener):
+def test_a_training_that_cannot_be_paid_leaves_a_study_undecided(
+    request_, launcher, listener
+):
     """Timing all rows twice costs some 1080 worker-seconds here, and nothing is left to train."""
     launcher.wall = lambda point: 100.0
     decided(request_, Limits(700), listener=listener)
@@ -307,7 +397,10 @@ def test_the_efficiency_of_the_plan_is_that_of_policy_and_report(request_, launc
     result = decided(request_of(file))
     assert result.advice.decision.choice.workers == 1
     assert result.advice.decision.target == 0.95
-    assert Sweep.of(survey(request_of(file))).known(survey(request_of(file))).target == 0.95
+    assert (
+        Sweep.of(survey(request_of(file))).known(survey(request_of(file))).target
+        == 0.95
+    )
 
 
 def test_what_was_timed_and_what_was_trained_are_counted_apart(request_, launcher):
@@ -318,14 +411,20 @@ def test_what_was_timed_and_what_was_trained_are_counted_apart(request_, launche
     lines = csv.DictReader(StringIO(to_csv([*rows.values()])))
     records = {(line["strategy"], line["workers"]): line for line in lines}
     assert records["horovod", "2"]["quality_of"] == "native on 2 workers"
-    assert (records["horovod", "2"]["trainings"], records["horovod", "2"]["timing_runs"]) == ("0", "2")
+    assert (
+        records["horovod", "2"]["trainings"],
+        records["horovod", "2"]["timing_runs"],
+    ) == ("0", "2")
 
 
 def test_a_proposal_of_a_decided_study_says_what_was_run(request_, launcher):
     subject = subject_of(decided(request_).findings, RequestOptions())
     request = request_of_panel(subject, find_panel("csc"))
     steps = {name: (value, origin) for name, value, origin in request.steps}
-    assert steps["Hours of one"][1] == "mean of 3 trainings and 2 timing runs, for 2 epochs"
+    assert (
+        steps["Hours of one"][1]
+        == "mean of 3 trainings and 2 timing runs, for 2 epochs"
+    )
     assert steps["Seeds of each"] == ("1", "`--seeds`, default")
 
 
@@ -333,21 +432,32 @@ def test_a_proposal_of_a_decided_study_says_what_was_run(request_, launcher):
 def test_a_real_study_is_timed_and_trained(tmp_path, monkeypatch):
     """One worker only: its training is the choice, and takes about the time computed from its timing run."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(run, "BUSY", 1.1)  # what other programs do meanwhile repeats no run
+    monkeypatch.setattr(
+        run, "BUSY", 1.1
+    )  # what other programs do meanwhile repeats no run
     file = tmp_path / "study.toml"
     file.write_text(
         f'task = "cnn"\n[data]\nsource = "{few_digits(tmp_path, 320)}"\n[train]\nepochs = 24\n'
         '[launch]\ndevice = "cpu"\ncpus_per_worker = 1\n[sweep]\nstrategy = ["single"]\nworkers = 1\n'
     )
     result = decided(request_of(file))
-    timed, trained = sorted(result.overview.points, key=lambda status: not status.point.timing)
+    timed, trained = sorted(
+        result.overview.points, key=lambda status: not status.point.timing
+    )
     timing = timed.result.timing
     assert (timing.training_epochs, timing.training_evaluations) == (24, 24)
-    assert 0 < timing.steps + timing.warm_up_steps <= timing.training_updates == trained.result.updates
+    assert (
+        0
+        < timing.steps + timing.warm_up_steps
+        <= timing.training_updates
+        == trained.result.updates
+    )
     assert timing.losses[0] == pytest.approx(2.3, abs=0.3)
     assert timed.result.quality is None and not timed.run.model.exists()
     assert trained.run.model.exists()
-    computed = next(run.result for run in result.findings.runs if run.result.name == timed.name)
+    computed = next(
+        run.result for run in result.findings.runs if run.result.name == timed.name
+    )
     assert computed.samples_processed == trained.result.samples_processed
     assert computed.training_seconds > timed.result.training_seconds
     assert result.advice.decision.choice.workers == 1
@@ -362,4 +472,7 @@ def test_runs_of_other_models_in_one_row_end_it(request_, launcher, monkeypatch)
     monkeypatch.setattr("synthetic_result.result_of", of_other_models)
     with pytest.raises(UserError) as caught:
         decided(request_)
-    assert "different models" in caught.value.received and "scalestudy report" in caught.value.action
+    assert (
+        "different models" in caught.value.received
+        and "scalestudy report" in caught.value.action
+    )

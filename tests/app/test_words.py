@@ -6,11 +6,19 @@ from pathlib import Path
 from scalestudy.config.settings import LAUNCHERS
 
 SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
-FILES = [file for package in ("cli", "app") for file in sorted((SOURCE / package).rglob("*.py"))]
+FILES = [
+    file
+    for package in ("cli", "app")
+    for file in sorted((SOURCE / package).rglob("*.py"))
+]
 
 
 def constants(file: Path) -> set[object]:
-    return {node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)}
+    return {
+        node.value
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant)
+    }
 
 
 def test_no_command_branches_on_a_launchers_name() -> None:
@@ -24,7 +32,14 @@ def test_what_conducts_prints_nothing() -> None:
             name
             for node in nodes
             if isinstance(node, ast.Import | ast.ImportFrom)
-            for name in [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+            for name in [
+                getattr(node, "module", None) or "",
+                *(alias.name for alias in node.names),
+            ]
         }
-        assert not any(isinstance(node, ast.Name) and node.id == "print" for node in nodes), file
-        assert not any(name.split(".")[0] in ("rich", "typer") for name in imported), file
+        assert not any(
+            isinstance(node, ast.Name) and node.id == "print" for node in nodes
+        ), file
+        assert not any(name.split(".")[0] in ("rich", "typer") for name in imported), (
+            file
+        )

@@ -22,7 +22,9 @@ def folder(study: Path) -> StudyFolder:
     """The study's results folder, without runs."""
     loaded = load_study(study)
     points = expand(loaded, gpus=0, cores=8)
-    return StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, TEXT)
+    return StudyFolder.create_or_open(
+        study.parent / "studies" / "study", loaded, points, TEXT
+    )
 
 
 @pytest.fixture
@@ -41,7 +43,12 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     programs, asked = tmp_path / "bin", tmp_path / "asked"
     programs.mkdir()
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    silent = {"squeue": "", "sacct": "exit 1", "scontrol": "echo ClusterName = test", "scancel": ""}
+    silent = {
+        "squeue": "",
+        "sacct": "exit 1",
+        "scontrol": "echo ClusterName = test",
+        "scancel": "",
+    }
 
     def make(**bodies: str) -> Path:
         for name, body in (silent | bodies).items():

@@ -32,7 +32,9 @@ def takes_value(parameter: Any) -> bool:
 def empty_values() -> Iterator[Any]:
     """A command line for each value of each command, in which this value is empty and others are not."""
     for words, parser in commands():
-        arguments = [each for each in parser.params if each.param_type_name == "argument"]
+        arguments = [
+            each for each in parser.params if each.param_type_name == "argument"
+        ]
         others = ["some"] * len(arguments)
         for parameter in filter(takes_value, parser.params):
             if words == ("launch",) and parameter.name == "arguments":
@@ -42,7 +44,9 @@ def empty_values() -> Iterator[Any]:
                 line = [*others[:place], "", *others[place + 1 :]]
             else:
                 line = [parameter.opts[0], *[""] * parameter.nargs, *others]
-            yield pytest.param([*words, *line], id=f"{'-'.join(words)}-{parameter.name}")
+            yield pytest.param(
+                [*words, *line], id=f"{'-'.join(words)}-{parameter.name}"
+            )
 
 
 @pytest.mark.parametrize("line", list(empty_values()))
@@ -60,7 +64,9 @@ def test_an_empty_value_is_refused(
 
 def test_an_empty_argument_of_a_script_is_passed_on(call, tmp_path: Path) -> None:
     script = tmp_path / "own.py"
-    script.write_text("import sys\nassert sys.argv[1:] == ['', 'b']\nif False:\n    import torch\n")
+    script.write_text(
+        "import sys\nassert sys.argv[1:] == ['', 'b']\nif False:\n    import torch\n"
+    )
     assert call("launch", script, "", "b")[0] == 0
 
 
@@ -101,7 +107,12 @@ def run_line(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
         "XDG_CONFIG_HOME": str(folder),
     }
     return subprocess.run(
-        ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        ["bash", "-c", line],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -111,29 +122,52 @@ def test_every_command_is_tried_without_streams() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", WITHOUT_STREAMS)
-def test_no_command_takes_closed_streams_for_a_bug(command: str, study: Path, folder_of_runs: Path) -> None:
-    words = " ".join((command, *WITHOUT_STREAMS[command])).format(study=study, folder=folder_of_runs)
-    assert run_line(f"$PROGRAM {words} <&- >&- 2>&-", folder_of_runs).returncode in (0, 1, 2)
+def test_no_command_takes_closed_streams_for_a_bug(
+    command: str, study: Path, folder_of_runs: Path
+) -> None:
+    words = " ".join((command, *WITHOUT_STREAMS[command])).format(
+        study=study, folder=folder_of_runs
+    )
+    assert run_line(f"$PROGRAM {words} <&- >&- 2>&-", folder_of_runs).returncode in (
+        0,
+        1,
+        2,
+    )
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
-def test_a_closed_stream_goes_to_no_file(closed: str, folder_of_runs: Path, tmp_path: Path) -> None:
-    done = run_line(f"$PROGRAM report {folder_of_runs} --out page.csv {closed}", tmp_path)
+def test_a_closed_stream_goes_to_no_file(
+    closed: str, folder_of_runs: Path, tmp_path: Path
+) -> None:
+    done = run_line(
+        f"$PROGRAM report {folder_of_runs} --out page.csv {closed}", tmp_path
+    )
     assert done.returncode == 0
     assert (tmp_path / "page.csv").read_text().startswith("strategy,")
 
 
 @pytest.mark.parametrize(
     ("line", "code"),
-    [("status . 2>/dev/full", 2), ("check --strategies >/dev/full", 2), ("--help >/dev/full", 2)],
+    [
+        ("status . 2>/dev/full", 2),
+        ("check --strategies >/dev/full", 2),
+        ("--help >/dev/full", 2),
+    ],
 )
-def test_a_full_disk_behind_a_stream_is_no_bug(line: str, code: int, tmp_path: Path) -> None:
+def test_a_full_disk_behind_a_stream_is_no_bug(
+    line: str, code: int, tmp_path: Path
+) -> None:
     done = run_line(f"$PROGRAM {line}", tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
 
 
-def test_a_reader_that_leaves_early_ends_a_command_without_a_word(folder_of_runs: Path) -> None:
-    done = run_line(f"$PROGRAM report {folder_of_runs} | true; exit ${{PIPESTATUS[0]}}", folder_of_runs)
+def test_a_reader_that_leaves_early_ends_a_command_without_a_word(
+    folder_of_runs: Path,
+) -> None:
+    done = run_line(
+        f"$PROGRAM report {folder_of_runs} | true; exit ${{PIPESTATUS[0]}}",
+        folder_of_runs,
+    )
     assert done.returncode in (0, 1) and done.stderr == ""
 
 

@@ -10,7 +10,16 @@ from scalestudy.util.errors import UserError
 
 
 def test_a_source_is_prepared_ahead(call, tmp_path: Path) -> None:
-    code, text, _ = call("data", "prepare", "digits", "--cache", tmp_path / "c", "--image-size", "16", "16")
+    code, text, _ = call(
+        "data",
+        "prepare",
+        "digits",
+        "--cache",
+        tmp_path / "c",
+        "--image-size",
+        "16",
+        "16",
+    )
     assert code == 0
     assert "digits: 1438 training samples" in text
     assert len(list((tmp_path / "c").glob("*/meta.json"))) == 1
@@ -77,7 +86,9 @@ def test_without_tensorflow_data_are_prepared_and_the_weights_are_told_to_be_mis
     assert not (weighty.parent / "keras").exists()
 
 
-def test_the_model_of_a_study_is_built_for_each_of_its_engines(call, weighty: Path, monkeypatch) -> None:
+def test_the_model_of_a_study_is_built_for_each_of_its_engines(
+    call, weighty: Path, monkeypatch
+) -> None:
     built = []
     monkeypatch.setattr(
         "scalestudy.app.task_checks.build_task",
@@ -85,7 +96,9 @@ def test_the_model_of_a_study_is_built_for_each_of_its_engines(call, weighty: Pa
     )
     for engine in (TensorFlowTraits, TorchTraits):
         monkeypatch.setattr(engine, "missing_software", lambda self: None)
-    text = weighty.read_text().replace("workers = [1, 2]", 'strategy = ["native", "ddp"]\nworkers = 1')
+    text = weighty.read_text().replace(
+        "workers = [1, 2]", 'strategy = ["native", "ddp"]\nworkers = 1'
+    )
     weighty.write_text(text)
     code, _, err = call("data", "prepare", weighty)
     assert code == 0, err
@@ -126,8 +139,15 @@ def test_all_commands_refuse_a_folder_of_two_readings_with_the_keys_for_each(
         assert 'images = "after/*"' in text and "label_pattern = '^([^/]+)/'" in text
 
 
-def test_all_commands_warn_of_classes_that_are_decimals(call, tmp_path: Path, doubtful: Path) -> None:
-    rows = ["before/anna.png,0.1", "before/berta.png,0.2", "after/anna.png,0.1", "after/berta.png,0.2"]
+def test_all_commands_warn_of_classes_that_are_decimals(
+    call, tmp_path: Path, doubtful: Path
+) -> None:
+    rows = [
+        "before/anna.png,0.1",
+        "before/berta.png,0.2",
+        "after/anna.png,0.1",
+        "after/berta.png,0.2",
+    ]
     (doubtful / "labels.csv").write_text("\n".join(["file,label", *rows]))
     for code, text in all_commands(call, tmp_path, doubtful / "labels.csv"):
         assert code == 0

@@ -13,18 +13,32 @@ GROUPS = ("model", "data", "site")
 
 def commands() -> dict[str, typer.core.TyperCommand]:
     top = typer.main.get_command(app).commands
-    inner = {f"{group} {name}": command for group in GROUPS for name, command in top[group].commands.items()}
-    return {name: command for name, command in top.items() if name not in GROUPS} | inner
+    inner = {
+        f"{group} {name}": command
+        for group in GROUPS
+        for name, command in top[group].commands.items()
+    }
+    return {
+        name: command for name, command in top.items() if name not in GROUPS
+    } | inner
 
 
 def options(command: typer.core.TyperCommand) -> set[str]:
-    return {option for parameter in command.params for option in [*parameter.opts, *parameter.secondary_opts]}
+    return {
+        option
+        for parameter in command.params
+        for option in [*parameter.opts, *parameter.secondary_opts]
+    }
 
 
 @pytest.mark.parametrize("name", commands())
 def test_every_command_shows_an_example_that_it_takes(name: str) -> None:
     command = commands()[name]
-    lines = [line.strip() for line in (command.epilog or "").splitlines() if f"scalestudy {name}" in line]
+    lines = [
+        line.strip()
+        for line in (command.epilog or "").splitlines()
+        if f"scalestudy {name}" in line
+    ]
     assert lines
     for line in lines:
         words = shlex.split(line, comments=True)
@@ -44,13 +58,19 @@ def test_one_option_has_one_name_and_one_metavar() -> None:
     """`--workers` is `-n` and a point is `--point` in all commands; all take results by the same argument."""
     for name, command in commands().items():
         for parameter in command.params:
-            if "--workers" in parameter.opts and name not in ("advise", "proposal", "report"):
+            if "--workers" in parameter.opts and name not in (
+                "advise",
+                "proposal",
+                "report",
+            ):
                 assert "-n" in parameter.opts, name
             files = ("run", "submit", "recipe", "model predict")
             if parameter.name in ("study", "model") and name not in files:
                 assert parameter.metavar == "STUDY" and not parameter.required, name
             if parameter.name in ("point", "points"):
-                assert "--point" in parameter.opts and parameter.metavar == "POINT", name
+                assert "--point" in parameter.opts and parameter.metavar == "POINT", (
+                    name
+                )
 
 
 @pytest.mark.parametrize("name", commands())
@@ -76,7 +96,9 @@ def test_ranges_are_words(call) -> None:
         ("scalestudy report --ver", ["--verbose"]),
     ],
 )
-def test_a_shell_completes_commands_and_options(capsys, monkeypatch, words: str, found: list[str]) -> None:
+def test_a_shell_completes_commands_and_options(
+    capsys, monkeypatch, words: str, found: list[str]
+) -> None:
     monkeypatch.setattr("sys.argv", ["scalestudy"])
     monkeypatch.setattr("__main__.__package__", None)  # as in the installed program
     monkeypatch.setenv("_SCALESTUDY_COMPLETE", "complete_bash")

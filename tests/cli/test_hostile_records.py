@@ -84,10 +84,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         file.write_text(STUDY.format(source=few_digits(base, 200)))
         study, kind = with_task_data(load_study(file))
         points = prepare_points(points_here(study), kind, base, study, Listener())
-        folder = StudyFolder.create_or_open(base / "shared", study, points, file.read_text())
+        folder = StudyFolder.create_or_open(
+            base / "shared", study, points, file.read_text()
+        )
         for point in folder.points():
             run = folder.new_run(point)
-            run.write_model_record(record("classes", class_names=[str(digit) for digit in range(10)]))
+            run.write_model_record(
+                record("classes", class_names=[str(digit) for digit in range(10)])
+            )
             finish(run)
             run.model.write_bytes(b"model")
             run.gallery.unlink(missing_ok=True)
@@ -103,8 +107,12 @@ def evil(tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     for file in (programs / "python", folder / "job.sh"):
         file.write_text(f"#!/bin/sh\ntouch {mark}\n")
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
-    (folder / "task.py").write_text(f"open({str(mark)!r}, 'w').close()\ndef read(data): raise SystemExit\n")
-    (folder / "site.toml").write_text(f'cpus_per_node = 4\nmodules = ["$(touch {mark})"]\n')
+    (folder / "task.py").write_text(
+        f"open({str(mark)!r}, 'w').close()\ndef read(data): raise SystemExit\n"
+    )
+    (folder / "site.toml").write_text(
+        f'cpus_per_node = 4\nmodules = ["$(touch {mark})"]\n'
+    )
     (folder / "split.json").write_bytes(pickle.dumps(Payload(mark)))
     prepared = folder / "prepared"
     shutil.copytree(next((template / "cache").rglob("meta.json")).parent, prepared)
@@ -113,7 +121,9 @@ def evil(tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     # The user's own programs: a Python that only looks at what it is asked to run, and clients of a queue.
     own = tmp_path / "own"
     own.mkdir()
-    (own / "python").write_text(STAND_IN.format(python=sys.executable, evil=str(folder)))
+    (own / "python").write_text(
+        STAND_IN.format(python=sys.executable, evil=str(folder))
+    )
     (own / "ssh").write_text(f"#!/bin/sh\ntouch {mark}\n")
     for name in ("squeue", "sacct", "scontrol", "scancel", "sbatch"):
         (own / name).write_text("#!/bin/sh\nexit 0\n")
@@ -126,23 +136,41 @@ def evil(tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 FIELDS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "task": lambda evil: {"task": str(evil / "task.py")},
-    "sources": lambda evil: {"task": str(evil / "task.py"), "sources": {"task.py": "0" * 64}},
+    "sources": lambda evil: {
+        "task": str(evil / "task.py"),
+        "sources": {"task.py": "0" * 64},
+    },
     "data.read": lambda evil: {"data.read": str(evil / "task.py")},
-    "data.source": lambda evil: {"data.source": str(evil / "task.py"), "data.read": str(evil / "task.py")},
+    "data.source": lambda evil: {
+        "data.source": str(evil / "task.py"),
+        "data.read": str(evil / "task.py"),
+    },
     "data.cache": lambda evil: {"data.cache": str(evil)},
-    "launch.environments": lambda evil: {"terms.launch.environments": {"tensorflow": str(evil)}},
-    "launch.hosts": lambda evil: {"terms.launch.on": "hosts", "terms.launch.hosts": ["elsewhere"]},
-    "launch.site": lambda evil: {"terms.launch.on": "slurm", "terms.launch.site": str(evil / "site.toml")},
+    "launch.environments": lambda evil: {
+        "terms.launch.environments": {"tensorflow": str(evil)}
+    },
+    "launch.hosts": lambda evil: {
+        "terms.launch.on": "hosts",
+        "terms.launch.hosts": ["elsewhere"],
+    },
+    "launch.site": lambda evil: {
+        "terms.launch.on": "slurm",
+        "terms.launch.site": str(evil / "site.toml"),
+    },
     "launch.on": lambda evil: {"terms.launch.on": str(evil / "task.py")},
     "engine": lambda evil: {"engine": str(evil / "task.py")},
     "strategy": lambda evil: {"strategy": str(evil / "task.py")},
-    "terms.implementation": lambda evil: {"terms.implementation": str(evil / "task.py")},
+    "terms.implementation": lambda evil: {
+        "terms.implementation": str(evil / "task.py")
+    },
     "train.weights": lambda evil: {"train.weights": str(evil / "split.json")},
     "files.prepared": lambda evil: {"files.prepared": str(evil / "prepared")},
     "files.split": lambda evil: {"files.split": str(evil / "split.json")},
     "files.initial": lambda evil: {"files.initial": str(evil / "split.json")},
     "job.queue": lambda evil: {"job": {"queue": str(evil / "job.sh")}},
-    "job.script": lambda evil: {"job": {"queue": "slurm", "script": str(evil / "job.sh")}},
+    "job.script": lambda evil: {
+        "job": {"queue": "slurm", "script": str(evil / "job.sh")}
+    },
 }
 """Keys of records by the field, with hostile values."""
 COMMANDS = {
@@ -198,15 +226,24 @@ def shared(tmp_path: Path, template: Path, evil: Path) -> Callable[[str], Path]:
         def study(content: dict[str, Any]) -> None:
             for point in content["points"]:
                 write_into(point, values)
-            ours = {name.removeprefix("terms."): value for name, value in values.items()}
+            ours = {
+                name.removeprefix("terms."): value for name, value in values.items()
+            }
             known = ("task", "data.", "launch.", "train.")
-            write_into(content["study"], {n: v for n, v in ours.items() if n.startswith(known)})
+            write_into(
+                content["study"], {n: v for n, v in ours.items() if n.startswith(known)}
+            )
 
         def model(content: dict[str, Any]) -> None:
             known = {
-                n: v for n, v in values.items() if n in ("task", "engine") or n[:5] in ("data.", "train")
+                n: v
+                for n, v in values.items()
+                if n in ("task", "engine") or n[:5] in ("data.", "train")
             }
-            content["data"], content["train"] = content.get("data", {}), content.get("train", {})
+            content["data"], content["train"] = (
+                content.get("data", {}),
+                content.get("train", {}),
+            )
             write_into(content, known)
 
         altered(folder / "study.json", study)
@@ -214,8 +251,16 @@ def shared(tmp_path: Path, template: Path, evil: Path) -> Callable[[str], Path]:
             altered(run / "point.json", lambda content: write_into(content, values))
             altered(run / "model.json", model)
             if job is not None:
-                told = JobRecord(job="1", submitted=0.0, site="s", script="") if "script" not in job else None
-                base = {"job": "1", "submitted": 0.0, "site": "s", "script": ""} if told is None else {}
+                told = (
+                    JobRecord(job="1", submitted=0.0, site="s", script="")
+                    if "script" not in job
+                    else None
+                )
+                base = (
+                    {"job": "1", "submitted": 0.0, "site": "s", "script": ""}
+                    if told is None
+                    else {}
+                )
                 content = (told.model_dump() if told else base) | job
                 (run / "job.json").write_text(json.dumps(content))
         return folder
@@ -256,7 +301,10 @@ def test_no_command_runs_what_a_record_names(
     monkeypatch.setattr("scalestudy.report.write_document._vega", lambda: "")
     monkeypatch.chdir(tmp_path)
     code, said, wrong = call(
-        *(str(places.get(word, word)).replace("OUT", str(out)) for word in COMMANDS[command])
+        *(
+            str(places.get(word, word)).replace("OUT", str(out))
+            for word in COMMANDS[command]
+        )
     )
     assert not (evil / "mark").exists(), said + wrong
     assert code != 70, wrong
@@ -271,9 +319,15 @@ def test_the_payloads_would_leave_their_mark(evil) -> None:
         "a job script": lambda: subprocess.run([evil / "job.sh"], check=True),
         "a host": lambda: subprocess.run(["ssh", "elsewhere"], check=True),
         "a split": lambda: pickle.loads((evil / "split.json").read_bytes()),
-        "an array": lambda: np.load(next((evil / "prepared").glob("*.npy")), allow_pickle=True),
-        "a job": lambda: subprocess.run([sys.executable, "-c", str(evil / "task.py")], check=False),
-        "workers": lambda: subprocess.run([sys.executable], env={"PATH": f"{evil}/bin"}, check=False),
+        "an array": lambda: np.load(
+            next((evil / "prepared").glob("*.npy")), allow_pickle=True
+        ),
+        "a job": lambda: subprocess.run(
+            [sys.executable, "-c", str(evil / "task.py")], check=False
+        ),
+        "workers": lambda: subprocess.run(
+            [sys.executable], env={"PATH": f"{evil}/bin"}, check=False
+        ),
     }
     for name, attack in attacks.items():
         attack()
@@ -329,12 +383,17 @@ def leaf_types(annotation: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(
-    ("model", "prefix"), [(Point, ""), (ModelRecord, ""), (JobRecord, "job."), (Study, "")]
+    ("model", "prefix"),
+    [(Point, ""), (ModelRecord, ""), (JobRecord, "job."), (Study, "")],
 )
-def test_every_field_of_a_record_that_holds_text_is_known_to_decide_what_runs_or_not(model, prefix) -> None:
+def test_every_field_of_a_record_that_holds_text_is_known_to_decide_what_runs_or_not(
+    model, prefix
+) -> None:
     found = {
         name.removeprefix("terms.") if name.startswith("terms.launch") else name
         for name in texts(model, prefix)
     }
-    unknown = {name for name in found if not name.startswith(("sweep", "place", "brought"))}
+    unknown = {
+        name for name in found if not name.startswith(("sweep", "place", "brought"))
+    }
     assert unknown - {*RULES} - WORDS_ALONE - {"data", "train"} == set()

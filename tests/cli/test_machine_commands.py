@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.features.check.check_files import REPORT_FILE, TOPICS, Plan, Report, write_plan
+from scalestudy.features.check.check_files import (
+    REPORT_FILE,
+    TOPICS,
+    Plan,
+    Report,
+    write_plan,
+)
 from scalestudy.features.check.host_checks import judge_folder
 from scalestudy.launch.queue.site_profile import find_site
 from scalestudy.plugins import strategies
@@ -45,11 +51,15 @@ def check_study(tmp_path, tmp_path_factory, monkeypatch):
 def by_topic(done):
     assert done.stdout.startswith("{"), done.stdout + done.stderr
     lines = json.loads(done.stdout)["lines"]
-    return {topic: [line for line in lines if line["topic"] == topic] for topic in TOPICS}
+    return {
+        topic: [line for line in lines if line["topic"] == topic] for topic in TOPICS
+    }
 
 
 @pytest.mark.slow
-def test_a_study_is_checked_on_this_machine_and_nothing_is_left(check, check_study, tmp_path):
+def test_a_study_is_checked_on_this_machine_and_nothing_is_left(
+    check, check_study, tmp_path
+):
     done = check(check_study(), *WITHOUT, "--format", "json")
     assert done.returncode == 0, done.stderr
     lines = by_topic(done)
@@ -59,20 +69,30 @@ def test_a_study_is_checked_on_this_machine_and_nothing_is_left(check, check_stu
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
 
-def test_the_table_says_what_failed_and_what_to_do(check, check_study, tmp_path, monkeypatch):
+def test_the_table_says_what_failed_and_what_to_do(
+    check, check_study, tmp_path, monkeypatch
+):
     def judged_by_nobody_else(folder, plan, on_progress, environment):
-        return Report(lines=tuple(judge_folder("n1", *folder) for folder in plan.folders.items()))
+        return Report(
+            lines=tuple(judge_folder("n1", *folder) for folder in plan.folders.items())
+        )
 
-    monkeypatch.setattr("scalestudy.features.check.check.check_here", judged_by_nobody_else)
+    monkeypatch.setattr(
+        "scalestudy.features.check.check.check_here", judged_by_nobody_else
+    )
     (tmp_path / "file").touch()
     done = check(check_study(STUDY + '[data]\ncache = "file/cache"\n'), *WITHOUT)
     assert done.returncode == 1
     assert re.search(r"^fail +folders ", done.stdout, re.MULTILINE), done.stdout
     assert "→ Name another folder" in done.stdout
-    assert re.search(r"^Not ready: \d+ passed, \d+ warnings, \d+ failed.$", done.stdout, re.MULTILINE)
+    assert re.search(
+        r"^Not ready: \d+ passed, \d+ warnings, \d+ failed.$", done.stdout, re.MULTILINE
+    )
 
 
-def test_a_study_for_a_queue_is_checked_without_its_nodes(check, check_study, tmp_path, monkeypatch):
+def test_a_study_for_a_queue_is_checked_without_its_nodes(
+    check, check_study, tmp_path, monkeypatch
+):
     (tmp_path / "site.toml").write_text(SITE)
     monkeypatch.setenv("PATH", str(tmp_path))
     text = STUDY + '[launch]\non = "slurm"\nsite = "site.toml"\n'
@@ -96,7 +116,11 @@ def test_the_folder_of_an_earlier_check_prints_its_report(check, check_study, tm
         '"seen": "slow", "action": "Wait."}]}'
     )
     done = check("earlier")
-    assert done.returncode == 0 and "n1 → n2" in done.stdout and "1 warnings" in done.stdout
+    assert (
+        done.returncode == 0
+        and "n1 → n2" in done.stdout
+        and "1 warnings" in done.stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +132,9 @@ def test_the_folder_of_an_earlier_check_prints_its_report(check, check_study, tm
         (["--out", "full"], "an empty or a new folder"),
     ],
 )
-def test_wrong_input_is_refused_before_anything_starts(check, check_study, tmp_path, arguments, named):
+def test_wrong_input_is_refused_before_anything_starts(
+    check, check_study, tmp_path, arguments, named
+):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     done = check(*arguments)
@@ -116,7 +142,10 @@ def test_wrong_input_is_refused_before_anything_starts(check, check_study, tmp_p
 
 
 def test_all_strategies_of_all_engines_are_listed_with_what_is_missing_here(check):
-    lines = {line["strategy"]: line for line in json.loads(check("--strategies", "--format", "json").stdout)}
+    lines = {
+        line["strategy"]: line
+        for line in json.loads(check("--strategies", "--format", "json").stdout)
+    }
     assert list(lines) == strategies.REGISTRY.names()
     assert {line["engine"] for line in lines.values()} == set(engine_names())
     assert (lines["horovod"]["nodes"], lines["mirrored"]["nodes"]) == (True, False)
@@ -142,7 +171,9 @@ def client(folder: Path, name: str, body: str) -> None:
     file.chmod(0o755)
 
 
-def test_site_init_writes_what_slurm_says_under_the_clusters_name(call, sites, tmp_path):
+def test_site_init_writes_what_slurm_says_under_the_clusters_name(
+    call, sites, tmp_path
+):
     client(tmp_path, "sinfo", "echo 'gpu*|up|1-00:00:00|40|48|180000|gpu:v100:2'")
     client(tmp_path, "scontrol", "echo 'ClusterName = big'")
     client(tmp_path, "sacctmgr", "echo research")
@@ -160,7 +191,10 @@ def test_site_init_without_slurm_writes_a_file_to_fill_in_and_says_so(
     monkeypatch.setattr("scalestudy.launch.queue.scheduler.TIMEOUT", 0.2)
     if silent:
         client(tmp_path, "sinfo", "sleep 60")
-    for words, name in ((("mine",), "mine"), (("--out", tmp_path / "s.toml"), str(tmp_path / "s.toml"))):
+    for words, name in (
+        (("mine",), "mine"),
+        (("--out", tmp_path / "s.toml"), str(tmp_path / "s.toml")),
+    ):
         code, _, errors = call("site", "init", *words)
         assert code == 0 and "Slurm" in errors
         assert find_site(name, Path()).cpus_per_node == 1

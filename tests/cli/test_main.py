@@ -52,15 +52,25 @@ def test_the_version_is_printed(call) -> None:
         (["check", "-n", "x"], "-n", "--help"),
         (["run", "a.toml", "b.toml"], "b.toml", "--help"),
         (["compare"], "REFERENCE", "--help"),
-        (["model", "export", "--format", "onnx"], "--format", "was removed: the ending of --out tells"),
+        (
+            ["model", "export", "--format", "onnx"],
+            "--format",
+            "was removed: the ending of --out tells",
+        ),
         (["run", "--live"], "--live", "Other commands have it"),
     ],
 )
-def test_a_wrong_command_line_has_the_three_parts_of_an_error(call, arguments, received, meant) -> None:
+def test_a_wrong_command_line_has_the_three_parts_of_an_error(
+    call, arguments, received, meant
+) -> None:
     code, text, errors = call(*arguments)
     assert (code, text) == (2, "")
     first, expected, given, action = errors.splitlines()
-    assert (first, expected.split()[0], given.split()[0]) == ("Error", "Expected", "Received")
+    assert (first, expected.split()[0], given.split()[0]) == (
+        "Error",
+        "Expected",
+        "Received",
+    )
     assert received in given and meant in action
 
 
@@ -78,7 +88,9 @@ def test_an_interrupt_ends_with_130(call, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_with_the_code_that_shells_give_it(call, monkeypatch, number: int) -> None:
+def test_a_signal_ends_with_the_code_that_shells_give_it(
+    call, monkeypatch, number: int
+) -> None:
     def stopped(_: object) -> None:
         with terminable():
             signal.raise_signal(number)
@@ -89,9 +101,9 @@ def test_a_signal_ends_with_the_code_that_shells_give_it(call, monkeypatch, numb
 
 def test_the_package_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "scalestudy", "--version"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith(
-        "scalestudy "
-    )
+    assert subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.startswith("scalestudy ")
 
 
 @pytest.fixture
@@ -113,14 +125,18 @@ def test_the_traceback_goes_to_a_file_of_this_user_alone_and_the_message_asks_fo
     (file,) = tmp_path.iterdir()
     assert f"in {file}: please report it" in errors
     text = file.read_text()
-    assert "Traceback (most recent call last)" in text and text.startswith("scalestudy ")
+    assert "Traceback (most recent call last)" in text and text.startswith(
+        "scalestudy "
+    )
     assert file.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.slow
 def test_a_reader_that_has_had_enough_ends_it_quietly() -> None:
     command = f"{sys.executable} -m scalestudy check --strategies | head -c 1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=True
+    )
     assert done.stderr == ""
     assert done.stdout[1:].strip() in ("0", "1")
 

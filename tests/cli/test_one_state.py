@@ -24,17 +24,35 @@ from synthetic_result import finish, result_of
 VARIES = "native-w2-s0"
 SITE = "cpus_per_node = 4\n"
 LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
-ANSWERS = ("PENDING", "RUNNING", "TIMEOUT", "NODE_FAIL", "COMPLETED", "CANCELLED", UNKNOWN, "silent")
+ANSWERS = (
+    "PENDING",
+    "RUNNING",
+    "TIMEOUT",
+    "NODE_FAIL",
+    "COMPLETED",
+    "CANCELLED",
+    UNKNOWN,
+    "silent",
+)
 
 
 def progress(run: RunFolder, age: float) -> None:
     run.write_progress(
-        Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=time.time() - age)
+        Progress(
+            phase="training",
+            epoch=1,
+            epochs=2,
+            step=1,
+            steps=2,
+            updated=time.time() - age,
+        )
     )
 
 
 def failure(run: RunFolder) -> None:
-    run.write_failure(Failure(rank=1, exit_code=3, reason="rank 1 gave up", job_state="FAILED"))
+    run.write_failure(
+        Failure(rank=1, exit_code=3, reason="rank 1 gave up", job_state="FAILED")
+    )
 
 
 def exited(code: int) -> Callable[[RunFolder], None]:
@@ -44,7 +62,9 @@ def exited(code: int) -> Callable[[RunFolder], None]:
     return write
 
 
-CANCELLED = Failure(rank=None, exit_code=None, reason="interrupted by the user", cancelled=True)
+CANCELLED = Failure(
+    rank=None, exit_code=None, reason="interrupted by the user", cancelled=True
+)
 FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
     "nothing": (),
     "fresh progress": (lambda run: progress(run, 0),),
@@ -56,7 +76,10 @@ FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
     "a failure and fresh progress": (failure, lambda run: progress(run, 0)),
     "a cancellation": (lambda run: run.write_failure(CANCELLED),),
     "a result": (lambda run: run.write_result(result_of(run.point())),),
-    "a result and a failure": (failure, lambda run: run.write_result(result_of(run.point()))),
+    "a result and a failure": (
+        failure,
+        lambda run: run.write_result(result_of(run.point())),
+    ),
 }
 STATES = {
     "nothing": "queued",
@@ -68,7 +91,9 @@ STATES = {
 """State by the run's files if the queue does not answer."""
 OWNERS: dict[str, Callable[[RunFolder], object]] = {
     "alive": lambda run: None,
-    "dead": lambda run: run.write_launcher_process(run.launcher_process().model_copy(update={"pid": 1})),
+    "dead": lambda run: run.write_launcher_process(
+        run.launcher_process().model_copy(update={"pid": 1})
+    ),
     "elsewhere, silent": lambda run: run.write_launcher_process(
         run.launcher_process().model_copy(update={"host": "elsewhere", "written": 0.0})
     ),
@@ -106,7 +131,10 @@ def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     def ask(self: object, jobs: list[str], *, cluster: str = "") -> dict[str, JobView]:
         if word == "silent":
             raise QueueUnreachable("Slurm", "squeue", "none within 1 s")
-        return {job: JobView(job=job, state=word, reason="Resources", nodes="n1") for job in jobs}
+        return {
+            job: JobView(job=job, state=word, reason="Resources", nodes="n1")
+            for job in jobs
+        }
 
     monkeypatch.setattr(type(SLURM.queue), "ask", ask)
 
@@ -120,7 +148,9 @@ def state_of(study: Path, folder: StudyFolder) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_every_command_says_so(call, study: Path, made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_says_so(
+    call, study: Path, made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = made(queued=True)
     answer(monkeypatch, "silent")
     for files, state in STATES.items():
@@ -135,9 +165,15 @@ def test_every_command_says_so(call, study: Path, made, monkeypatch: pytest.Monk
         assert f" {state}" in table and reason in table
         assert not any(f" 1 {other}" in table for other in others)
         for command in ("status", "report"):
-            points = json.loads(call(command, folder.path, "--format", "json")[1])["points"]
-            assert [(point["state"], point["reason"] or "") for point in points][1] == known
-        assert (f" {state}: {VARIES}" in call("report", folder.path)[1]) == (state in UNDONE)
+            points = json.loads(call(command, folder.path, "--format", "json")[1])[
+                "points"
+            ]
+            assert [(point["state"], point["reason"] or "") for point in points][
+                1
+            ] == known
+        assert (f" {state}: {VARIES}" in call("report", folder.path)[1]) == (
+            state in UNDONE
+        )
         shutil.rmtree(run.path)
 
 
@@ -165,7 +201,9 @@ def test_of_a_job_all_say_the_same(
 
 
 @pytest.mark.parametrize(("files", "owner"), [*itertools.product(FILES, OWNERS)])
-def test_of_a_run_of_this_machine_all_say_the_same(study: Path, made, files: str, owner: str) -> None:
+def test_of_a_run_of_this_machine_all_say_the_same(
+    study: Path, made, files: str, owner: str
+) -> None:
     folder = made(queued=False)
     run = folder.new_run(folder.points()[1])
     for write in (*FILES[files], OWNERS[owner]):

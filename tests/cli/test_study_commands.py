@@ -23,7 +23,14 @@ from scalestudy.store.study_folder import StudyFolder
 
 FAILED = Failure(rank=0, exit_code=1, reason="rank 0 gave up")
 EPOCH_3 = Progress(
-    phase="training", epoch=3, epochs=8, step=1, steps=2, throughput=123.4, seconds_left=65, updated=0
+    phase="training",
+    epoch=3,
+    epochs=8,
+    step=1,
+    steps=2,
+    throughput=123.4,
+    seconds_left=65,
+    updated=0,
 )
 
 
@@ -43,9 +50,12 @@ def test_init_refuses_an_unknown_task_and_writes_nothing(call, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "swept"), [("", ()), ("engine = 'torch'\n", ("ddp",)), ("import torch\n", ("ddp",))]
+    ("text", "swept"),
+    [("", ()), ("engine = 'torch'\n", ("ddp",)), ("import torch\n", ("ddp",))],
 )
-def test_init_takes_a_task_file_beside_the_study_with_its_engine(call, tmp_path: Path, text, swept) -> None:
+def test_init_takes_a_task_file_beside_the_study_with_its_engine(
+    call, tmp_path: Path, text, swept
+) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "mine.py").write_text(text)
     assert call("init", tmp_path / "deep" / "study.toml", "--task", "mine.py")[0] == 0
@@ -54,14 +64,23 @@ def test_init_takes_a_task_file_beside_the_study_with_its_engine(call, tmp_path:
     assert set(swept) <= set(study.sweep.strategy)
 
 
-def test_status_shows_the_state_of_every_point_from_the_files_alone(call, folder) -> None:
+def test_status_shows_the_state_of_every_point_from_the_files_alone(
+    call, folder
+) -> None:
     running, failed = folder.points()
     folder.new_run(failed).write_failure(FAILED)
     folder.new_run(running).write_progress(EPOCH_3)
     code, text, _ = call("status", folder.path)
     assert code == 0
     assert "2 points: 1 failed, 1 running" in text
-    for part in ("native-w1-s0", "running 3/8", "123", "1:05 min", "native-w2-s0", "rank 0 gave up"):
+    for part in (
+        "native-w1-s0",
+        "running 3/8",
+        "123",
+        "1:05 min",
+        "native-w2-s0",
+        "rank 0 gave up",
+    ):
         assert part in text
 
 
@@ -71,7 +90,9 @@ def _write_again(run: RunFolder, **changed: str) -> None:
     run.write_result(result)
 
 
-def test_what_is_special_of_a_finished_run_is_shown(call, study, folder, launcher) -> None:
+def test_what_is_special_of_a_finished_run_is_shown(
+    call, study, folder, launcher
+) -> None:
     assert call("run", study, "--no-report")[0] == 0
     (first,), (second,) = (folder.runs(point.name) for point in folder.points())
     missing = "OSError: [Errno 28] No space left on device"
@@ -93,7 +114,16 @@ def test_status_shows_how_old_the_last_sign_is_and_estimates_nothing_while_nothi
     run, now = folder.new_run(folder.points()[0]), time.time()
     run.write_progress(EPOCH_3.model_copy(update={"restarts": 2, "updated": now}))
     sign = Sign(
-        rank=0, host="here", pid=1, phase="step", epoch=3, step=1, marks=9, moved=now, due=120, written=now
+        rank=0,
+        host="here",
+        pid=1,
+        phase="step",
+        epoch=3,
+        step=1,
+        marks=9,
+        moved=now,
+        due=120,
+        written=now,
     )
     run.write_sign(sign)
     moving = call("status", folder.path)[1]
@@ -101,7 +131,10 @@ def test_status_shows_how_old_the_last_sign_is_and_estimates_nothing_while_nothi
         assert part in moving
     run.write_sign(sign.model_copy(update={"rank": 1, "moved": now - 101}))
     still = call("status", folder.path)[1]
-    assert "1:40 min ago" in still and "no progress of rank 1 on here for 1:40 min" in still
+    assert (
+        "1:40 min ago" in still
+        and "no progress of rank 1 on here for 1:40 min" in still
+    )
     assert "123" not in still and "1:05 min" not in still
 
 
@@ -113,7 +146,8 @@ def text_of(rows: list[PointLine], height: int) -> str:
 
 def test_a_long_table_shows_the_part_that_runs() -> None:
     rows = [
-        PointLine(f"p{i}-", "done" if i < 50 else "running" if i == 50 else "missing") for i in range(100)
+        PointLine(f"p{i}-", "done" if i < 50 else "running" if i == 50 else "missing")
+        for i in range(100)
     ]
     text = text_of(rows, 9)
     assert "p50-" in text and "p0-" not in text and "p99-" not in text
@@ -124,7 +158,11 @@ def test_every_reason_is_shown_where_there_is_room_and_else_how_many_are_not() -
     rows = [PointLine(f"p{i}-", "failed", reason=f"reason {i}.") for i in range(8)]
     assert all(f"p{i}-: reason {i}." in text_of(rows, 16) for i in range(8))
     text = text_of(rows, 9)
-    assert text.count("reason ") == 3 and "5 more reasons" in text and "--state failed" in text
+    assert (
+        text.count("reason ") == 3
+        and "5 more reasons" in text
+        and "--state failed" in text
+    )
 
 
 @pytest.fixture
@@ -135,13 +173,19 @@ def many(study: Path) -> StudyFolder:
     study.write_text(text)
     loaded = load_study(study)
     points = expand(loaded, gpus=0, cores=8)
-    folder = StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, text)
+    folder = StudyFolder.create_or_open(
+        study.parent / "studies" / "study", loaded, points, text
+    )
     for point in points[:2]:
-        folder.new_run(point).write_failure(Failure(rank=0, exit_code=1, reason="out of memory"))
+        folder.new_run(point).write_failure(
+            Failure(rank=0, exit_code=1, reason="out of memory")
+        )
     return folder
 
 
-def test_a_thousand_points_are_not_a_thousand_lines_and_as_json_are_for_programs(call, many) -> None:
+def test_a_thousand_points_are_not_a_thousand_lines_and_as_json_are_for_programs(
+    call, many
+) -> None:
     code, text, _ = call("status", many.path)
     assert code == 0 and len(text.splitlines()) < 12
     assert "native, 1 worker " in text and "native, 2 workers " in text
@@ -155,7 +199,9 @@ def test_a_thousand_points_are_not_a_thousand_lines_and_as_json_are_for_programs
 
 
 @pytest.mark.slow
-def test_what_is_asked_for_is_shown_point_by_point_and_what_there_is_not_is_refused(call, many) -> None:
+def test_what_is_asked_for_is_shown_point_by_point_and_what_there_is_not_is_refused(
+    call, many
+) -> None:
     _, text, _ = call("status", many.path, "--state", "failed")
     assert "native-w1-s1" in text and "2 points: 2 failed" in text
     _, text, _ = call("status", many.path, "--point", "native-w2-s49*")
@@ -166,7 +212,9 @@ def test_what_is_asked_for_is_shown_point_by_point_and_what_there_is_not_is_refu
         assert code == 2 and value in errors
 
 
-@pytest.mark.parametrize(("start", "shown"), [("", False), ("2030-01-01T12:00:00", True)])
+@pytest.mark.parametrize(
+    ("start", "shown"), [("", False), ("2030-01-01T12:00:00", True)]
+)
 def test_a_queued_job_is_expected_when_its_queue_says(folder, start, shown) -> None:
     job = JobRecord(job="7", submitted=1.0, site="here", script="x.sh")
     view = JobView(job="7", state="PENDING", reason="Priority", start=start)
@@ -199,15 +247,21 @@ def logged(call, folder: StudyFolder, *options: str) -> list[str]:
     return lines
 
 
-def test_each_line_has_its_rank_before_it_or_is_of_one_rank_or_the_job(call, folder: StudyFolder) -> None:
-    run = run_with_logs(folder, rank_0="one\ntwo\n", rank_10="ten\n", rank_2="[b]\n", job="srun says\n")
+def test_each_line_has_its_rank_before_it_or_is_of_one_rank_or_the_job(
+    call, folder: StudyFolder
+) -> None:
+    run = run_with_logs(
+        folder, rank_0="one\ntwo\n", rank_10="ten\n", rank_2="[b]\n", job="srun says\n"
+    )
     assert call("logs", folder.path)[1].splitlines()[0] == str(run.path / "logs")
     assert logged(call, folder) == ["[0] one", "[0] two", "[2] [b]", "[10] ten"]
     assert logged(call, folder, "--rank", "2") == ["[2] [b]"]
     assert logged(call, folder, "--job") == ["srun says"]
 
 
-def test_as_long_as_no_rank_has_said_anything_the_jobs_log_is_shown(call, folder: StudyFolder) -> None:
+def test_as_long_as_no_rank_has_said_anything_the_jobs_log_is_shown(
+    call, folder: StudyFolder
+) -> None:
     run = run_with_logs(folder, job="srun: error: no such partition\n")
     shown = ["[job] srun: error: no such partition"]
     assert logged(call, folder) == shown
@@ -217,17 +271,27 @@ def test_as_long_as_no_rank_has_said_anything_the_jobs_log_is_shown(call, folder
     assert logged(call, folder) == ["[0] zero"]
 
 
-def test_the_last_lines_are_shown_and_only_whole_ones(call, folder: StudyFolder) -> None:
-    run_with_logs(folder, rank_0="".join(f"line {number}\n" for number in range(50)) + "half")
+def test_the_last_lines_are_shown_and_only_whole_ones(
+    call, folder: StudyFolder
+) -> None:
+    run_with_logs(
+        folder, rank_0="".join(f"line {number}\n" for number in range(50)) + "half"
+    )
     assert logged(call, folder) == [f"[0] line {number}" for number in range(30, 50)]
 
 
-def test_the_newest_run_of_the_point_that_is_named_or_else_runs_is_shown(call, folder: StudyFolder) -> None:
+def test_the_newest_run_of_the_point_that_is_named_or_else_runs_is_shown(
+    call, folder: StudyFolder
+) -> None:
     run_with_logs(folder, 0, rank_0="first attempt\n")
     run_with_logs(folder, 0, rank_0="second attempt\n")
     run_with_logs(folder, 1, rank_0="over\n").write_failure(FAILED)
     assert logged(call, folder, "--point", "native-w2-s0") == ["[0] over"]
-    assert logged(call, folder) == logged(call, folder, "--point", "native-w1-s0") == ["[0] second attempt"]
+    assert (
+        logged(call, folder)
+        == logged(call, folder, "--point", "native-w1-s0")
+        == ["[0] second attempt"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,7 +303,9 @@ def test_the_newest_run_of_the_point_that_is_named_or_else_runs_is_shown(call, f
         (["--job"], "a job.log"),
     ],
 )
-def test_a_log_that_there_is_not_is_refused(call, folder: StudyFolder, arguments, message: str) -> None:
+def test_a_log_that_there_is_not_is_refused(
+    call, folder: StudyFolder, arguments, message: str
+) -> None:
     run_with_logs(folder, rank_0="zero\n")
     code, _, errors = call("logs", folder.path, *arguments)
     assert code == 2 and message in errors
@@ -263,20 +329,30 @@ def test_following_goes_on_until_the_run_has_ended(call, folder: StudyFolder) ->
 def queued(folder: StudyFolder) -> StudyFolder:
     for number, point in enumerate(folder.points()):
         record = JobRecord(
-            job=f"{7 + number}", submission=f"{number}", submitted=time.time(), site="here", script="x.sh"
+            job=f"{7 + number}",
+            submission=f"{number}",
+            submitted=time.time(),
+            site="here",
+            script="x.sh",
         )
         folder.new_run(point).write_job(record)
     return folder
 
 
-BOTH = "echo '7|RUNNING|node1|2026-01-01T00:00:00|None'; echo '8|PENDING||N/A|Resources'"
+BOTH = (
+    "echo '7|RUNNING|node1|2026-01-01T00:00:00|None'; echo '8|PENDING||N/A|Resources'"
+)
 
 
 def scancels(asked: Path) -> list[str]:
-    return [line for line in asked.read_text().splitlines() if line.startswith("scancel")]
+    return [
+        line for line in asked.read_text().splitlines() if line.startswith("scancel")
+    ]
 
 
-def test_all_jobs_are_cancelled_in_one_call_and_named(call, slurm, queued: StudyFolder) -> None:
+def test_all_jobs_are_cancelled_in_one_call_and_named(
+    call, slurm, queued: StudyFolder
+) -> None:
     asked = slurm(squeue=BOTH)
     code, text, _ = call("cancel", queued.path)
     assert code == 0
@@ -286,30 +362,48 @@ def test_all_jobs_are_cancelled_in_one_call_and_named(call, slurm, queued: Study
 
 
 @pytest.mark.parametrize("point", ["native-w2-s0", "*-w2-*"])
-def test_a_point_alone_can_be_cancelled(call, slurm, queued: StudyFolder, point: str) -> None:
+def test_a_point_alone_can_be_cancelled(
+    call, slurm, queued: StudyFolder, point: str
+) -> None:
     asked = slurm(squeue=BOTH)
     assert call("cancel", queued.path, "--point", point)[0] == 0
     assert scancels(asked) == ["scancel --quiet 8"]
 
 
-def test_nothing_is_cancelled_that_is_over_or_whose_id_is_not_known_yet(call, slurm, queued) -> None:
+def test_nothing_is_cancelled_that_is_over_or_whose_id_is_not_known_yet(
+    call, slurm, queued
+) -> None:
     asked = slurm(squeue="echo '7|FAILED||N/A|None'; echo '8|TIMEOUT||N/A|None'")
     for _ in range(2):
         code, text, _ = call("cancel", queued.path)
         assert code == 0 and "Nothing to cancel" in text
         assert scancels(asked) == []
         run = queued.new_run(queued.points()[0])
-        run.write_job(JobRecord(job="", submission="a", submitted=time.time(), site="here", script="x.sh"))
+        run.write_job(
+            JobRecord(
+                job="",
+                submission="a",
+                submitted=time.time(),
+                site="here",
+                script="x.sh",
+            )
+        )
     assert "job not known yet" in call("status", queued.path)[1]
 
 
-def test_a_silent_slurm_cancels_nothing_and_says_so(call, slurm, queued: StudyFolder) -> None:
-    slurm(squeue="echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
+def test_a_silent_slurm_cancels_nothing_and_says_so(
+    call, slurm, queued: StudyFolder
+) -> None:
+    slurm(
+        squeue="echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1"
+    )
     code, _, errors = call("cancel", queued.path)
     assert code == 1 and "Unable to contact" in errors
 
 
-def test_cancelling_a_study_of_this_machine_is_refused(call, folder: StudyFolder) -> None:
+def test_cancelling_a_study_of_this_machine_is_refused(
+    call, folder: StudyFolder
+) -> None:
     code, _, errors = call("cancel", folder.path)
     assert code == 2 and "Ctrl-C" in errors
 
@@ -323,13 +417,18 @@ def test_the_status_shows_nodes_and_what_jobs_wait_for(call, slurm, queued) -> N
     assert "1 running, 1 queued" in text
 
 
-def test_the_status_writes_down_why_a_job_ended_and_watching_ends_then(call, slurm, queued) -> None:
+def test_the_status_writes_down_why_a_job_ended_and_watching_ends_then(
+    call, slurm, queued
+) -> None:
     slurm(squeue="echo '7|TIMEOUT|node1|N/A|None'; echo '8|NODE_FAIL|node2|N/A|None'")
     code, text, _ = call("status", queued.path, "--live")
     assert code == 0
     assert "the time limit was reached" in text
     assert "a node failed (node2)" in text
-    assert study_status(queued).states == {"native-w1-s0": "failed", "native-w2-s0": "failed"}
+    assert study_status(queued).states == {
+        "native-w1-s0": "failed",
+        "native-w2-s0": "failed",
+    }
     failure = queued.runs("native-w1-s0")[0].failure()
     assert failure is not None and failure.job_state == "TIMEOUT"
 

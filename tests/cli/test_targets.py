@@ -38,28 +38,54 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_record_of_a_study_is_no_target(call, folder_of_runs: Path, name: str) -> None:
-    words = [word.format(study=folder_of_runs, file=folder_of_runs / RESULT) for word in COMMANDS[name]]
-    before = {file: file.read_bytes() for file in folder_of_runs.rglob("*") if file.is_file()}
+def test_a_record_of_a_study_is_no_target(
+    call, folder_of_runs: Path, name: str
+) -> None:
+    words = [
+        word.format(study=folder_of_runs, file=folder_of_runs / RESULT)
+        for word in COMMANDS[name]
+    ]
+    before = {
+        file: file.read_bytes() for file in folder_of_runs.rglob("*") if file.is_file()
+    }
     ending = ".html" if name in ("data show", "model samples") else ""
     for target in ("study.json", "study.toml", RESULT, f"new{ending}"):
         assert call(*words, folder_of_runs / target)[0] == 2, target
-    assert {file: file.read_bytes() for file in folder_of_runs.rglob("*") if file.is_file()} == before
+    assert {
+        file: file.read_bytes() for file in folder_of_runs.rglob("*") if file.is_file()
+    } == before
 
 
-def test_the_study_file_and_what_is_imported_are_no_targets(call, folder_of_runs: Path, study: Path) -> None:
+def test_the_study_file_and_what_is_imported_are_no_targets(
+    call, folder_of_runs: Path, study: Path
+) -> None:
     table = study.parent / "table.csv"
     assert call("report", study, "--out", table)[0] == 0
-    for words in (("report", study, "--out", study), ("report", "--from", table, "--out", table)):
+    for words in (
+        ("report", study, "--out", study),
+        ("report", "--from", table, "--out", table),
+    ):
         assert call(*words, "--format", "csv")[0] == 2
     (folder_of_runs / "report").mkdir()
-    assert call("report", study, "--out", folder_of_runs / "report" / "table.csv")[0] == 0
+    assert (
+        call("report", study, "--out", folder_of_runs / "report" / "table.csv")[0] == 0
+    )
 
 
-@pytest.mark.parametrize("name", [*[*COMMANDS][:5], "demo", "share", "model samples", "init", "site init"])
-def test_an_existing_file_is_replaced_only_by_force(call, folder_of_runs: Path, tmp_path: Path, name) -> None:
-    commands = COMMANDS | {"demo": ("demo", "--out"), "share": ("report", "{study}", "--share")}
-    words = [word.format(study=folder_of_runs, file=folder_of_runs / RESULT) for word in commands[name]]
+@pytest.mark.parametrize(
+    "name", [*[*COMMANDS][:5], "demo", "share", "model samples", "init", "site init"]
+)
+def test_an_existing_file_is_replaced_only_by_force(
+    call, folder_of_runs: Path, tmp_path: Path, name
+) -> None:
+    commands = COMMANDS | {
+        "demo": ("demo", "--out"),
+        "share": ("report", "{study}", "--share"),
+    }
+    words = [
+        word.format(study=folder_of_runs, file=folder_of_runs / RESULT)
+        for word in commands[name]
+    ]
     old = tmp_path / "old.html"
     old.write_text("of the user")
     code, _, said = call(*(word for word in words if word != "--force"), old)
@@ -74,7 +100,15 @@ LINKED = {
     **COMMANDS,
     "demo": ("demo", "--out"),
     "share": ("report", "{study}", "--share"),
-    "proposal, markdown": ("proposal", "{study}", "--panel", "csc", "--format", "markdown", "--out"),
+    "proposal, markdown": (
+        "proposal",
+        "{study}",
+        "--panel",
+        "csc",
+        "--format",
+        "markdown",
+        "--out",
+    ),
 }
 
 
@@ -84,7 +118,10 @@ LINKED = {
 def test_nothing_is_written_through_a_link_nor_is_it_replaced(
     call, folder_of_runs: Path, tmp_path: Path, name: str, leads: str, force: bool
 ) -> None:
-    words = [word.format(study=folder_of_runs, file=folder_of_runs / RESULT) for word in LINKED[name]]
+    words = [
+        word.format(study=folder_of_runs, file=folder_of_runs / RESULT)
+        for word in LINKED[name]
+    ]
     if force and name != "check":
         words = words if "--force" in words else [*words[:-1], "--force", words[-1]]
     link, target = tmp_path / "link.html", tmp_path / "target.html"
@@ -103,7 +140,9 @@ def test_a_link_to_a_folder_is_followed_and_a_device_written_to(
 ) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "kept")
-    assert call("report", folder_of_runs, "--out", tmp_path / "link" / "table.csv")[0] == 0
+    assert (
+        call("report", folder_of_runs, "--out", tmp_path / "link" / "table.csv")[0] == 0
+    )
     table = (tmp_path / "kept" / "table.csv").read_text()
     assert "workers" in table
     pipe = tmp_path / "pipe.csv"
@@ -113,12 +152,26 @@ def test_a_link_to_a_folder_is_followed_and_a_device_written_to(
         assert call("report", folder_of_runs, "--out", pipe)[0] == 0
         assert read.result() == table
     assert pipe.is_fifo()
-    assert call("report", folder_of_runs, "--format", "csv", "--out", "/dev/full")[0] == 2
-    assert call("report", folder_of_runs, "--format", "csv", "--out", "/dev/stdout")[0] == 0
+    assert (
+        call("report", folder_of_runs, "--format", "csv", "--out", "/dev/full")[0] == 2
+    )
+    assert (
+        call("report", folder_of_runs, "--format", "csv", "--out", "/dev/stdout")[0]
+        == 0
+    )
     assert Path("/dev/full").is_char_device()
 
 
-SIGN = {"rank": 0, "host": "h", "pid": 1, "phase": "step", "marks": 1, "moved": 0, "due": 1, "written": 0}
+SIGN = {
+    "rank": 0,
+    "host": "h",
+    "pid": 1,
+    "phase": "step",
+    "marks": 1,
+    "moved": 0,
+    "due": 1,
+    "written": 0,
+}
 
 
 def save(run: RunFolder) -> None:
@@ -128,7 +181,13 @@ def save(run: RunFolder) -> None:
 
 
 def log(run: RunFolder) -> None:
-    command = Command([sys.executable, "-c", "print()"], {}, (), run.path / "logs" / "rank-0.log", run.path)
+    command = Command(
+        [sys.executable, "-c", "print()"],
+        {},
+        (),
+        run.path / "logs" / "rank-0.log",
+        run.path,
+    )
     with WorkerProcesses([command]) as workers:
         workers.wait()
 
@@ -146,13 +205,19 @@ OF_A_RUN: dict[str, Callable[[RunFolder], object]] = {
     "points": new_run,
     "points/native-w1-s0": new_run,
     "diagnosis": lambda run: make_diagnosis_folder(run.path.parents[2], "native-w1-s0"),
-    "diagnosis/native-w1-s0": lambda run: make_diagnosis_folder(run.path.parents[2], "native-w1-s0"),
+    "diagnosis/native-w1-s0": lambda run: make_diagnosis_folder(
+        run.path.parents[2], "native-w1-s0"
+    ),
     "report": lambda run: write_report(study_of(run)),
     "lock": lambda run: study_of(run).lock().__enter__(),
     "points/native-w1-s0/run-1/logs": lambda run: run.log(0),
     "points/native-w1-s0/run-1/logs/rank-0.log": log,
-    "points/native-w1-s0/run-1/signs": lambda run: run.write_sign(Sign.model_validate(SIGN)),
-    "points/native-w1-s0/run-1/signs/0.new": lambda run: run.write_sign(Sign.model_validate(SIGN)),
+    "points/native-w1-s0/run-1/signs": lambda run: run.write_sign(
+        Sign.model_validate(SIGN)
+    ),
+    "points/native-w1-s0/run-1/signs/0.new": lambda run: run.write_sign(
+        Sign.model_validate(SIGN)
+    ),
     "points/native-w1-s0/run-1/signs/released": lambda run: run.release(),
     "points/native-w1-s0/run-1/epochs.jsonl": lambda run: run.append_epoch(epoch_of()),
     "points/native-w1-s0/run-1/.half.model.keras": save,
@@ -179,7 +244,9 @@ def test_nothing_is_written_through_a_link_in_a_results_folder(
     assert not any(target.iterdir()) if to_folder else not target.exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make links of another user")
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can make links of another user"
+)
 @pytest.mark.parametrize("name", ["init", "report", "data show"])
 def test_a_folder_behind_another_users_link_in_a_folder_for_everybody_is_refused(
     call, folder_of_runs: Path, tmp_path: Path, name: str

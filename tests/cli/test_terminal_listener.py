@@ -17,12 +17,16 @@ from scalestudy.store.study_folder import StudyFolder
 
 def run_live(study: Path, *, terminal: bool) -> str:
     console = Console(file=StringIO(), force_terminal=terminal, width=120, height=30)
-    request = Request(load_study(study), study.read_text(), study.parent, study.parent / "results")
+    request = Request(
+        load_study(study), study.read_text(), study.parent, study.parent / "results"
+    )
     run_study(request, listener=Terminal(console), options=Options(), report=False)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_without_a_terminal_each_run_is_one_line_when_it_ends(study: Path, launcher) -> None:
+def test_without_a_terminal_each_run_is_one_line_when_it_ends(
+    study: Path, launcher
+) -> None:
     launcher.fail = {"native-w1-s0"}
     lines = run_live(study, terminal=False).splitlines()
     assert [line[:6] for line in lines] == ["[1/2] ", "[2/2] "]
@@ -51,7 +55,9 @@ def test_bars_leave_nothing_in_a_log(capsys):
 def test_what_a_stuck_job_needs_is_printed_once(folder: StudyFolder) -> None:
     job = JobRecord(job="7", submitted=1.0, site="here", script="x.sh")
     waiting = Waiting("needs you", "held", "release {jobs}")
-    overview = Overview([PointStatus(folder.points()[0], "queued", job=job, waiting=waiting)])
+    overview = Overview(
+        [PointStatus(folder.points()[0], "queued", job=job, waiting=waiting)]
+    )
     console = Console(file=StringIO(), width=200)
     terminal = Terminal(console)
     with terminal.following(overview):

@@ -52,7 +52,11 @@ def verified(call, done: Path) -> Callable[[], tuple[int, dict[str, str]]]:
         code, text, _ = call("status", "--verify", done, "--format", "json")
         record = json.loads(text)
         assert record["sound"] == (code == 0)
-        return code, {file["path"]: file["state"] for file in record["files"] if file["state"] != "sound"}
+        return code, {
+            file["path"]: file["state"]
+            for file in record["files"]
+            if file["state"] != "sound"
+        }
 
     return states
 
@@ -121,7 +125,9 @@ def test_a_sound_study_is_verified_with_its_data(call, done: Path, verified) -> 
         ("split-default-0.json", lambda file: os.truncate(file, 60), "corrupt"),
     ],
 )
-def test_one_change_is_found_wherever_it_is(done: Path, verified, name: str, change, state: str) -> None:
+def test_one_change_is_found_wherever_it_is(
+    done: Path, verified, name: str, change, state: str
+) -> None:
     file = done / name
     if not os.path.lexists(file):
         file = next((done.parents[1] / "cache").rglob(name))
@@ -159,7 +165,9 @@ def test_the_table_names_what_is_wrong(call, done: Path) -> None:
     assert "all sound" in call("status", "--verify", done)[1]
     flip(done / RUN / "result.json")
     code, text, _ = call("status", "--verify", done)
-    assert code == 1 and f"{RUN}/result.json: corrupt" in text and "all sound" not in text
+    assert (
+        code == 1 and f"{RUN}/result.json: corrupt" in text and "all sound" not in text
+    )
 
 
 def test_what_is_no_study_is_refused(call, tmp_path: Path) -> None:

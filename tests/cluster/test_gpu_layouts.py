@@ -41,11 +41,15 @@ def dealt(environment: dict[str, str]) -> list[str]:
 )
 def test_each_task_computes_on_a_gpu_of_its_own(nvml, options, expected):
     nvml(*cards(2))
-    assert [dealt(task) for task in CAPTURED[options]] == [[gpu] for gpu in expected * 2]
+    assert [dealt(task) for task in CAPTURED[options]] == [
+        [gpu] for gpu in expected * 2
+    ]
 
 
 @pytest.mark.parametrize("options", ["--gpus-per-task=1", "--gpu-bind=single:1"])
-def test_where_cgroups_hide_the_others_each_task_finds_its_own_as_the_first(nvml, options):
+def test_where_cgroups_hide_the_others_each_task_finds_its_own_as_the_first(
+    nvml, options
+):
     for task in CAPTURED[options][:2]:
         hidden = cards(2)
         hidden[1 - int(task["SLURM_LOCALID"])].fails["*"] = NO_PERMISSION
@@ -60,8 +64,12 @@ def test_fewer_gpus_on_the_node_than_tasks_are_refused(nvml):
         dealt(CAPTURED["--gres=gpu:1"][1])
 
 
-@pytest.mark.parametrize(("source", "passes"), [("pbs", True), ("openmpi", True), ("torchrun", False)])
-def test_a_wrapper_may_show_each_rank_its_own_under_launchers_that_say_nothing_of_gpus(source, passes):
+@pytest.mark.parametrize(
+    ("source", "passes"), [("pbs", True), ("openmpi", True), ("torchrun", False)]
+)
+def test_a_wrapper_may_show_each_rank_its_own_under_launchers_that_say_nothing_of_gpus(
+    source, passes
+):
     place = Placement(1, 2, 1, 2, 0, ("n", "n"), source)
     if passes:
         check_placement(place, strategy=traits("horovod"), workers=2, gpus=1)
@@ -76,4 +84,6 @@ def test_a_process_of_several_workers_must_see_all_of_them(nvml):
     task = CAPTURED["--gpus-per-task=1"][0]
     alone = Placement(0, 1, 0, 1, 0, ("node1",), "slurm", gpus=2)
     with pytest.raises(UserError, match="1 visible, 2 granted"):
-        check_placement(alone, strategy=traits("mirrored"), workers=2, gpus=len(visible_gpus(task)))
+        check_placement(
+            alone, strategy=traits("mirrored"), workers=2, gpus=len(visible_gpus(task))
+        )

@@ -17,11 +17,23 @@ from scalestudy.util.errors import UserError
         ("rack[0-1]n[1-2]", ["rack0n1", "rack0n2", "rack1n1", "rack1n2"]),
         (
             "a[1-2]b[3-4]c[5,6]",
-            ["a1b3c5", "a1b3c6", "a2b3c5", "a2b3c6", "a1b4c5", "a1b4c6", "a2b4c5", "a2b4c6"],
+            [
+                "a1b3c5",
+                "a1b3c6",
+                "a2b3c5",
+                "a2b3c6",
+                "a1b4c5",
+                "a1b4c6",
+                "a2b4c5",
+                "a2b4c6",
+            ],
         ),
         ("n[08-11]", ["n08", "n09", "n10", "n11"]),
         ("n10,n2,n10", ["n10", "n2", "n10"]),
-        ("node[1-14]", [f"node{number}" for number in range(1, 15)]),  # not sorted as text
+        (
+            "node[1-14]",
+            [f"node{number}" for number in range(1, 15)],
+        ),  # not sorted as text
         ("gpu-3.site.org", ["gpu-3.site.org"]),
         (",a,,b,", ["a", "b"]),
         ("", []),
@@ -31,7 +43,9 @@ def test_a_short_form_is_written_out_in_its_order(text, hosts):
     assert expand_hosts(text) == hosts
 
 
-@pytest.mark.parametrize("text", ["n[1-2", "n1]", "n[]", "n[a]", "n[3-1]", "n[[1-2]]", "(null)", "n[1]$(x)"])
+@pytest.mark.parametrize(
+    "text", ["n[1-2", "n1]", "n[]", "n[a]", "n[3-1]", "n[[1-2]]", "(null)", "n[1]$(x)"]
+)
 def test_a_malformed_list_is_refused_as_received(text):
     with pytest.raises(UserError) as error:
         expand_hosts(text)
@@ -53,13 +67,29 @@ def written(brackets: list[tuple[int, int, int]]) -> str:
 
 
 def meant(brackets: list[tuple[int, int, int]]) -> list[str]:
-    return [str(number).zfill(width) for low, high, width in brackets for number in range(low, high + 1)]
+    return [
+        str(number).zfill(width)
+        for low, high, width in brackets
+        for number in range(low, high + 1)
+    ]
 
 
-@given(st.lists(st.tuples(words, st.lists(bounds, min_size=1, max_size=3), words), min_size=1, max_size=5))
+@given(
+    st.lists(
+        st.tuples(words, st.lists(bounds, min_size=1, max_size=3), words),
+        min_size=1,
+        max_size=5,
+    )
+)
 def test_any_list_of_ranges_is_written_out_in_order_with_its_widths(elements):
-    text = ",".join(f"{prefix}[{written(inner)}]{suffix}" for prefix, inner, suffix in elements)
-    hosts = [f"{prefix}{number}{suffix}" for prefix, inner, suffix in elements for number in meant(inner)]
+    text = ",".join(
+        f"{prefix}[{written(inner)}]{suffix}" for prefix, inner, suffix in elements
+    )
+    hosts = [
+        f"{prefix}{number}{suffix}"
+        for prefix, inner, suffix in elements
+        for number in meant(inner)
+    ]
     assert expand_hosts(text) == hosts
 
 
@@ -102,7 +132,11 @@ def several(prefix: str, brackets: list[list[tuple[int, int, int]]]) -> str:
 
 
 slurm_elements = st.one_of(
-    st.builds(several, words, st.lists(st.lists(bounds, min_size=1, max_size=3), min_size=1, max_size=3)),
+    st.builds(
+        several,
+        words,
+        st.lists(st.lists(bounds, min_size=1, max_size=3), min_size=1, max_size=3),
+    ),
     st.builds(lambda word, number: f"{word}{number}", words, st.integers(0, 99)),
 )
 
@@ -114,7 +148,8 @@ def test_slurm_writes_out_the_same(scontrol, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "counts"), [("2(x3),1", [2, 2, 2, 1]), ("4", [4]), ("1,2(x2),1", [1, 2, 2, 1])]
+    ("text", "counts"),
+    [("2(x3),1", [2, 2, 2, 1]), ("4", [4]), ("1,2(x2),1", [1, 2, 2, 1])],
 )
 def test_task_counts_are_written_out(text, counts):
     assert tasks_per_node(text) == counts

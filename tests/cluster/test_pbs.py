@@ -59,7 +59,12 @@ def test_blocks_fill_one_node_after_another(block, nodes, last, launcher, data):
     )
     assert (found.node_rank, found.source) == (node, "pbs")
     assert found.hosts == tuple(names[each // block] for each in range(size))
-    assert found.port == resolve(launcher(rank, size, rank - node * block, here, ",".join(names))).port
+    assert (
+        found.port
+        == resolve(
+            launcher(rank, size, rank - node * block, here, ",".join(names))
+        ).port
+    )
 
 
 def test_one_node_is_this_machine():

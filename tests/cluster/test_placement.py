@@ -38,11 +38,19 @@ def test_a_placement_that_contradicts_itself_is_refused(rank, changes, message):
         (placement(), "mirrored", 2, None, "1 process for mirrored"),
         (placement(), "horovod", 2, 1, "a GPU for each of the 2 workers"),
         (placement(0, 1), "mirrored", 2, 1, "a GPU for each of the 2 workers"),
-        (placement(0, 1, gpus=2), "mirrored", 2, 1, "1 visible"),  # it must see all of them
+        (
+            placement(0, 1, gpus=2),
+            "mirrored",
+            2,
+            1,
+            "1 visible",
+        ),  # it must see all of them
         (placement(gpus=2), "horovod", 2, 1, ""),  # it sees only its own
         (placement(), "horovod", 2, 2, ""),
     ],
 )
-def test_a_placement_that_contradicts_its_point_is_refused(place, strategy, workers, gpus, message):
+def test_a_placement_that_contradicts_its_point_is_refused(
+    place, strategy, workers, gpus, message
+):
     with pytest.raises(UserError, match=message) if message else nullcontext():
         check_placement(place, strategy=traits(strategy), workers=workers, gpus=gpus)

@@ -28,7 +28,9 @@ def place(rank: int = 0, size: int = 2) -> Placement:
     return Placement(rank, size, rank, size, 0, ("n1",) * size, "slurm")
 
 
-def test_processes_that_start_at_once_come_to_one_secret_and_leave_nothing(tmp_path: Path) -> None:
+def test_processes_that_start_at_once_come_to_one_secret_and_leave_nothing(
+    tmp_path: Path,
+) -> None:
     size = 4
     started = [
         subprocess.Popen(
@@ -49,7 +51,9 @@ def test_processes_that_start_at_once_come_to_one_secret_and_leave_nothing(tmp_p
 
 
 @pytest.mark.parametrize(("size", "given"), [(2, {SECRET: new_secret()}), (1, {})])
-def test_what_the_launcher_has_passed_is_taken_and_one_process_alone_needs_none(tmp_path, size, given):
+def test_what_the_launcher_has_passed_is_taken_and_one_process_alone_needs_none(
+    tmp_path, size, given
+):
     variables = dict(given)
     with secret_set(tmp_path, place(size=size), variables):
         assert variables == given
@@ -57,7 +61,9 @@ def test_what_the_launcher_has_passed_is_taken_and_one_process_alone_needs_none(
 
 
 @pytest.mark.parametrize("value", ["", "guessable", "0" * 63])
-def test_a_variable_that_holds_no_secret_is_replaced(value: str, tmp_path: Path) -> None:
+def test_a_variable_that_holds_no_secret_is_replaced(
+    value: str, tmp_path: Path
+) -> None:
     variables = {SECRET: value}
     with secret_set(tmp_path, place(), variables):
         assert variables[SECRET] not in ("", value)
@@ -73,7 +79,9 @@ def test_what_a_killed_run_has_left_serves_the_next(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("planted", ["a link", "readable by all", "other words", "another user's"])
+@pytest.mark.parametrize(
+    "planted", ["a link", "readable by all", "other words", "another user's"]
+)
 def test_a_planted_secret_is_refused(planted, tmp_path: Path) -> None:
     file = tmp_path / SECRET_FILE
     target = tmp_path / "elsewhere" if planted == "a link" else file

@@ -32,11 +32,20 @@ def test_a_process_started_alone_is_rank_0_of_1():
     assert resolve({}) == Placement(0, 1, 0, 1, 0, (socket.gethostname(),), "alone")
 
 
-@given(st.integers(1, 64).flatmap(lambda size: st.tuples(st.integers(0, size - 1), st.just(size))))
+@given(
+    st.integers(1, 64).flatmap(
+        lambda size: st.tuples(st.integers(0, size - 1), st.just(size))
+    )
+)
 def test_torchruns_variables_are_read(place):
     rank, size = place
     found = resolve(torchrun(rank, size))
-    assert (found.rank, found.size, found.local_rank, found.port) == (rank, size, rank, 20000)
+    assert (found.rank, found.size, found.local_rank, found.port) == (
+        rank,
+        size,
+        rank,
+        20000,
+    )
     assert found.hosts == ("localhost",) * size
 
 
@@ -69,8 +78,12 @@ def test_all_processes_of_a_launcher_see_one_run(launcher):
     assert [place.local_rank for place in places] == [0, 1, 0, 1, 0]
     assert [place.local_size for place in places] == [2, 2, 2, 2, 1]
     assert [place.node_rank for place in places] == [0, 0, 1, 1, 2]
-    assert {(place.size, place.hosts, place.port) for place in places} == {(5, BLOCKS, 20064)}
-    assert {place.source for place in places} == {"openmpi" if launcher == "mpirun" else "slurm"}
+    assert {(place.size, place.hosts, place.port) for place in places} == {
+        (5, BLOCKS, 20064)
+    }
+    assert {place.source for place in places} == {
+        "openmpi" if launcher == "mpirun" else "slurm"
+    }
 
 
 def test_under_another_mapping_of_mpirun_hosts_are_unknown_rather_than_wrong():
@@ -82,7 +95,12 @@ def test_under_another_mapping_of_mpirun_hosts_are_unknown_rather_than_wrong():
 def test_a_step_of_one_task_is_alone_in_it():
     (environment,) = captured("srun alone")
     place = resolve(environment)
-    assert (place.rank, place.size, place.hosts, place.source) == (0, 1, ("node1",), "slurm")
+    assert (place.rank, place.size, place.hosts, place.source) == (
+        0,
+        1,
+        ("node1",),
+        "slurm",
+    )
 
 
 SRUN, ALONE = captured("srun"), captured("srun alone")[0]
@@ -93,11 +111,23 @@ SRUN, ALONE = captured("srun"), captured("srun alone")[0]
     [
         (torchrun(1, 2) | openmpi(0, 2), "from torchrun, rank 0 of 2 from openmpi"),
         (SRUN[3] | openmpi(0, 1), "rank 0 of 1 from openmpi, rank 3 of 5 from slurm"),
-        *((torchrun(0, 2) | {"WORLD_SIZE": value}, "WORLD_SIZE") for value in ("", "two", "-1", "1.5")),
-        ({name: value for name, value in torchrun(0, 2).items() if name != "LOCAL_RANK"}, "LOCAL_RANK"),
+        *(
+            (torchrun(0, 2) | {"WORLD_SIZE": value}, "WORLD_SIZE")
+            for value in ("", "two", "-1", "1.5")
+        ),
+        (
+            {
+                name: value
+                for name, value in torchrun(0, 2).items()
+                if name != "LOCAL_RANK"
+            },
+            "LOCAL_RANK",
+        ),
     ],
 )
-def test_variables_that_contradict_each_other_or_are_no_numbers_are_refused_by_name(environment, message):
+def test_variables_that_contradict_each_other_or_are_no_numbers_are_refused_by_name(
+    environment, message
+):
     with pytest.raises(UserError, match=message):
         resolve(environment)
 
@@ -108,10 +138,15 @@ def test_variables_that_contradict_each_other_or_are_no_numbers_are_refused_by_n
         (torchrun(1, 2) | openmpi(1, 2), "torchrun"),  # two that agree
         (ALONE | torchrun(1, 2), "torchrun"),  # a local run in a step of its own
         (captured("batch script")[0], "alone"),
-        (ALONE | {"SLURM_STEP_ID": str(0xFFFFFFFA)}, "alone"),  # an interactive shell of a job
+        (
+            ALONE | {"SLURM_STEP_ID": str(0xFFFFFFFA)},
+            "alone",
+        ),  # an interactive shell of a job
     ],
 )
-def test_of_several_launchers_variables_those_of_the_innermost_count(environment, source):
+def test_of_several_launchers_variables_those_of_the_innermost_count(
+    environment, source
+):
     assert resolve(environment).source == source
 
 
@@ -121,7 +156,10 @@ def test_gpus_that_slurm_grants_on_the_node_are_known():
 
 
 def test_mpirun_on_one_machine_knows_its_host_and_takes_a_port_that_all_its_ranks_know():
-    places = [resolve(openmpi(rank, 2) | {"PMIX_NAMESPACE": "77", "PMIX_RANK": str(rank)}) for rank in (0, 1)]
+    places = [
+        resolve(openmpi(rank, 2) | {"PMIX_NAMESPACE": "77", "PMIX_RANK": str(rank)})
+        for rank in (0, 1)
+    ]
     assert {place.hosts for place in places} == {("localhost", "localhost")}
     assert len({place.port for place in places}) == 1
     assert 20000 <= places[0].port < 32000
@@ -135,12 +173,22 @@ def test_mpirun_over_several_machines_without_slurm_does_not_know_its_hosts():
 
 def test_tf_config_gives_each_worker_a_port_of_its_own():
     config = json.loads(tf_config(resolve(torchrun(1, 3))))
-    assert config["cluster"] == {"worker": ["localhost:20000", "localhost:20001", "localhost:20002"]}
+    assert config["cluster"] == {
+        "worker": ["localhost:20000", "localhost:20001", "localhost:20002"]
+    }
     assert config["task"] == {"type": "worker", "index": 1}
 
 
 def test_tf_config_over_nodes_names_hosts_and_counts_ports_on_each():
-    configs = [json.loads(tf_config(resolve(environment))) for environment in captured("srun")]
-    workers = ["node1:20064", "node1:20065", "node2:20064", "node2:20065", "node3:20064"]
+    configs = [
+        json.loads(tf_config(resolve(environment))) for environment in captured("srun")
+    ]
+    workers = [
+        "node1:20064",
+        "node1:20065",
+        "node2:20064",
+        "node2:20065",
+        "node3:20064",
+    ]
     assert [config["cluster"]["worker"] for config in configs] == [workers] * 5
     assert [config["task"]["index"] for config in configs] == [0, 1, 2, 3, 4]

@@ -10,7 +10,9 @@ def short(counts: list[int]) -> str:
     return ",".join(map(str, counts))
 
 
-def task(rank: int, counts: list[int], node: int, local: int, **changes: str) -> dict[str, str]:
+def task(
+    rank: int, counts: list[int], node: int, local: int, **changes: str
+) -> dict[str, str]:
     values = {
         "SLURM_JOB_ID": "1234",
         "SLURM_STEP_ID": "0",
@@ -28,13 +30,17 @@ def task(rank: int, counts: list[int], node: int, local: int, **changes: str) ->
 counts = st.lists(st.integers(1, 9), min_size=1, max_size=20)
 
 
-@given(counts.flatmap(lambda each: st.tuples(st.just(each), st.integers(0, sum(each) - 1))))
+@given(
+    counts.flatmap(lambda each: st.tuples(st.just(each), st.integers(0, sum(each) - 1)))
+)
 def test_blocks_fill_one_node_after_another(step):
     each, rank = step
     node = next(index for index in range(len(each)) if rank < sum(each[: index + 1]))
     local = rank - sum(each[:node])
     place = slurm(task(rank, each, node, local))
-    assert place.hosts == tuple(f"n{index + 1}" for index, count in enumerate(each) for _ in range(count))
+    assert place.hosts == tuple(
+        f"n{index + 1}" for index, count in enumerate(each) for _ in range(count)
+    )
     assert (place.rank, place.size, place.local_rank) == (rank, sum(each), local)
     assert (place.local_size, place.node_rank) == (each[node], node)
     assert place.hosts.count(place.hosts[rank]) == place.local_size
@@ -65,14 +71,20 @@ ADDS_UP = "number of tasks in the Slurm step"
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        *(({key: value for key, value in STEP.items() if key != name}, name) for name in NEEDED),
+        *(
+            ({key: value for key, value in STEP.items() if key != name}, name)
+            for name in NEEDED
+        ),
         (task(1, [2], 0, 1, SLURM_STEP_NUM_TASKS="3"), ADDS_UP),
         (task(1, [2], 0, 1, SLURM_STEP_NODELIST="n1,n2"), ADDS_UP),
         (task(1, [2], 0, 1, SLURM_STEP_TASKS_PER_NODE="1"), ADDS_UP),
         (task(1, [2], 0, 1, SLURM_PROCID="2"), ADDS_UP),
         (task(1, [2, 2], 1, 0), "SLURM_LOCALID=0 and SLURM_NODEID=1"),
         (task(1, [2, 2], 0, 1, SLURM_DISTRIBUTION="plane=2"), "SLURM_DISTRIBUTION"),
-        (task(1, [2, 2], 1, 0, SLURM_DISTRIBUTION="cyclic:cyclic,Pack"), "SLURM_DISTRIBUTION"),
+        (
+            task(1, [2, 2], 1, 0, SLURM_DISTRIBUTION="cyclic:cyclic,Pack"),
+            "SLURM_DISTRIBUTION",
+        ),
     ],
 )
 def test_a_step_that_does_not_add_up_is_refused(environment, message):

@@ -21,7 +21,11 @@ from scalestudy.cluster.worker_environment import (
     process_environment,
     refuse_missing,
 )
-from scalestudy.engines.tensorflow.tensorflow_traits import BY_SERVERS, BY_TF_CONFIG, ENGINE
+from scalestudy.engines.tensorflow.tensorflow_traits import (
+    BY_SERVERS,
+    BY_TF_CONFIG,
+    ENGINE,
+)
 from scalestudy.hardware import installed
 from scalestudy.hardware.devices import Gpu, read_gpus
 from scalestudy.hardware.no_gpus import Reason
@@ -34,7 +38,11 @@ PARENT = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"}
 
 def changes(strategy="multiworker", parent=PARENT, gpus=(), placement=PLACE):
     return process_environment(
-        parent, ENGINE, gpus=gpus, rendezvous=traits(strategy).rendezvous, placement=placement
+        parent,
+        ENGINE,
+        gpus=gpus,
+        rendezvous=traits(strategy).rendezvous,
+        placement=placement,
     )
 
 
@@ -42,12 +50,19 @@ def test_where_processes_meet_by_tensorflow_each_knows_all_and_no_proxy():
     found = changes()
     assert found.unset == ["HTTPS_PROXY"]
     cluster = json.loads(found.values["TF_CONFIG"])
-    assert cluster["cluster"]["worker"] == ["n1:20000", "n1:20001"] and cluster["task"]["index"] == 1
+    assert (
+        cluster["cluster"]["worker"] == ["n1:20000", "n1:20001"]
+        and cluster["task"]["index"] == 1
+    )
 
 
 @pytest.mark.parametrize(
     "strategy",
-    [name for name in REGISTRY.names() if traits(name).rendezvous not in (BY_TF_CONFIG, BY_SERVERS)],
+    [
+        name
+        for name in REGISTRY.names()
+        if traits(name).rendezvous not in (BY_TF_CONFIG, BY_SERVERS)
+    ],
 )
 def test_elsewhere_a_stale_tf_config_goes_and_proxies_stay(strategy):
     found = changes(strategy)
@@ -93,14 +108,17 @@ def test_on_cpus_no_gpu_is_seen_and_none_is_set_up():
 def test_on_gpus_its_own_are_seen_and_their_memory_grows():
     values = changes(gpus=["GPU-a"]).values
     assert values["CUDA_VISIBLE_DEVICES"] == "GPU-a"
-    assert (values["TF_FORCE_GPU_ALLOW_GROWTH"], values["TF_GPU_THREAD_MODE"]) == ("true", "gpu_private")
+    assert (values["TF_FORCE_GPU_ALLOW_GROWTH"], values["TF_GPU_THREAD_MODE"]) == (
+        "true",
+        "gpu_private",
+    )
 
 
 def test_messages_are_the_users_choice():
     def level(**more):
-        return process_environment(more.pop("parent", {}), ENGINE, gpus=(), **more).values[
-            "TF_CPP_MIN_LOG_LEVEL"
-        ]
+        return process_environment(
+            more.pop("parent", {}), ENGINE, gpus=(), **more
+        ).values["TF_CPP_MIN_LOG_LEVEL"]
 
     assert (level(), level(quiet=True)) == ("1", "2")
     assert level(parent={"TF_CPP_MIN_LOG_LEVEL": "0"}, quiet=True) == "0"
@@ -116,7 +134,9 @@ KNOWN = [Gpu(index, uuid, "H100") for index, uuid in enumerate(["GPU-a", "GPU-b"
         (KNOWN, ["GPU-b"], ["GPU-a", "GPU-b"]),
     ],
 )
-def test_a_process_takes_its_own_gpu_or_all_that_its_workers_need(known, own, all_of_them):
+def test_a_process_takes_its_own_gpu_or_all_that_its_workers_need(
+    known, own, all_of_them
+):
     assert own_gpus({}, known, local_rank=1) == own
     assert own_gpus({}, known, local_rank=0, devices=2) == all_of_them
 
@@ -139,7 +159,9 @@ def test_a_modules_cuda_is_dropped_from_the_library_path(shadowed):
     after = process_environment(before, ENGINE, gpus=()).applied(before)
     assert after["LD_LIBRARY_PATH"] == "/mpi/lib"
     alone = {"LD_LIBRARY_PATH": str(shadowed)}
-    assert "LD_LIBRARY_PATH" not in process_environment(alone, ENGINE, gpus=()).applied(alone)
+    assert "LD_LIBRARY_PATH" not in process_environment(alone, ENGINE, gpus=()).applied(
+        alone
+    )
 
 
 def test_a_worker_begins_anew_once_without_it(shadowed):
@@ -148,17 +170,28 @@ def test_a_worker_begins_anew_once_without_it(shadowed):
         "scalestudy.worker._load_own_libraries();"
         "print(os.environ.get('LD_LIBRARY_PATH'))"
     )
-    variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "LD_LIBRARY_PATH": str(shadowed)}
+    variables = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "LD_LIBRARY_PATH": str(shadowed),
+    }
     done = subprocess.run(
-        [sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     lines = done.stdout.splitlines()
     assert lines[0].startswith("begins") and lines[1:] == [lines[0], "None"]  # same PID
 
 
-def test_a_worker_whose_python_gets_the_folder_again_does_not_begin_anew_for_ever(shadowed, monkeypatch):
+def test_a_worker_whose_python_gets_the_folder_again_does_not_begin_anew_for_ever(
+    shadowed, monkeypatch
+):
     begun: list[dict[str, str]] = []
-    monkeypatch.setattr("os.execve", lambda program, arguments, variables: begun.append(variables))
+    monkeypatch.setattr(
+        "os.execve", lambda program, arguments, variables: begun.append(variables)
+    )
     monkeypatch.setenv("LD_LIBRARY_PATH", str(shadowed))
     worker._load_own_libraries()
     for name, value in begun[0].items():
@@ -174,15 +207,23 @@ def test_a_worker_whose_python_gets_the_folder_again_does_not_begin_anew_for_eve
         ("alone", {"SLURM_JOB_ID": "7"}, True),
         ("alone", {}, False),  # by hand, at a terminal
         ("torchrun", {"SLURM_JOB_ID": "7"}, False),
-        ("torchrun", {"SCALESTUDY_LAUNCHER": "1", "SLURM_JOB_ID": "7"}, False),  # its launcher has a log
+        (
+            "torchrun",
+            {"SCALESTUDY_LAUNCHER": "1", "SLURM_JOB_ID": "7"},
+            False,
+        ),  # its launcher has a log
     ],
 )
-def test_a_rank_has_a_log_of_its_own_where_the_launcher_would_mix_their_output(source, variables, own):
+def test_a_rank_has_a_log_of_its_own_where_the_launcher_would_mix_their_output(
+    source, variables, own
+):
     assert keeps_own_log(Placement(0, 1, 0, 1, 0, ("n1",), source), variables) is own
 
 
 def placement(local_rank: int, local_size: int) -> Placement:
-    return Placement(local_rank, local_size, local_rank, local_size, 0, ("n1",) * local_size, "slurm")
+    return Placement(
+        local_rank, local_size, local_rank, local_size, 0, ("n1",) * local_size, "slurm"
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,7 +235,12 @@ def placement(local_rank: int, local_size: int) -> Placement:
         ),
         ([2, 3], 2, (1, 2), None),  # cores that fit are kept
         ([0, 1, 2], 2, (1, 2), None),  # too few for all processes are shared by all
-        (range(48), 4, (0, 1), [0, 1, 2, 3]),  # alone on a large node, what its workers were promised
+        (
+            range(48),
+            4,
+            (0, 1),
+            [0, 1, 2, 3],
+        ),  # alone on a large node, what its workers were promised
     ],
 )
 def test_a_process_takes_its_share_of_the_granted_cores(granted, need, place, own):
@@ -203,7 +249,10 @@ def test_a_process_takes_its_share_of_the_granted_cores(granted, need, place, ow
 
 @given(st.sets(st.integers(0, 255), min_size=1), st.integers(1, 16), st.integers(1, 16))
 def test_shares_are_of_one_size_and_never_overlap(granted, need, local_size):
-    shares = [own_cores(list(granted), need, placement(rank, local_size)) for rank in range(local_size)]
+    shares = [
+        own_cores(list(granted), need, placement(rank, local_size))
+        for rank in range(local_size)
+    ]
     taken = [core for share in shares if share is not None for core in share]
     assert len(taken) == len(set(taken))
     assert set(taken) <= granted
@@ -226,10 +275,19 @@ def test_a_process_of_several_gpus_takes_the_cores_near_each():
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(None, 0), ("", 0), ("0", 0), ("4", 4), ("GPU-a0,MIG-1", ("GPU-a0", "MIG-1")), (" 2 ", 2)],
+    [
+        (None, 0),
+        ("", 0),
+        ("0", 0),
+        ("4", 4),
+        ("GPU-a0,MIG-1", ("GPU-a0", "MIG-1")),
+        (" 2 ", 2),
+    ],
 )
 def test_a_promise_is_a_number_or_names(value, expected):
-    assert assigned_gpus({} if value is None else {"SCALESTUDY_GPUS": value}) == expected
+    assert (
+        assigned_gpus({} if value is None else {"SCALESTUDY_GPUS": value}) == expected
+    )
 
 
 @pytest.mark.parametrize("value", ["GPU-a0,", "two", "-1", "0,1", "²"])
@@ -248,12 +306,16 @@ def test_anything_else_is_refused(value):
         ("cpu", 2, 2, "cpu"),
     ],
 )
-def test_what_was_promised_or_asked_for_is_never_computed_on_cpus(nvml, asked, promise, seen, device):
+def test_what_was_promised_or_asked_for_is_never_computed_on_cpus(
+    nvml, asked, promise, seen, device
+):
     nvml(*cards(seen))
     assert device_of(asked, promise, read_gpus()) == device
 
 
-@pytest.mark.parametrize(("promise", "named"), [(0, "GPUs to"), (2, "2 GPUs to"), (("GPU-a0",), "GPU-a0 to")])
+@pytest.mark.parametrize(
+    ("promise", "named"), [(0, "GPUs to"), (2, "2 GPUs to"), (("GPU-a0",), "GPU-a0 to")]
+)
 def test_where_none_is_seen_the_likely_reason_is_told(nvml, promise, named):
     nvml(*cards(1))
     with pytest.raises(RunError) as error:
@@ -266,7 +328,9 @@ def test_a_promised_gpu_that_is_gone_is_named(nvml):
     nvml(*cards(2))
     refuse_missing(("GPU-b1",), read_gpus())
     with pytest.raises(RunError, match=r"no GPU-c2\. "):
-        refuse_missing(("GPU-c2", "GPU-b1"), [])  # CUDA shows no GPU listed after a missing one
+        refuse_missing(
+            ("GPU-c2", "GPU-b1"), []
+        )  # CUDA shows no GPU listed after a missing one
 
 
 def test_mig_instances_are_promised_as_gpus_are(nvml):

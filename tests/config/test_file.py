@@ -50,13 +50,23 @@ def test_five_lines_are_a_complete_study(load) -> None:
 
 def test_the_task_alone_is_a_study(load) -> None:
     sweep = load('task = "cnn"').sweep
-    assert (sweep.strategy, sweep.workers, sweep.seed) == (("native",), (1, 2), (0, 1, 2))
+    assert (sweep.strategy, sweep.workers, sweep.seed) == (
+        ("native",),
+        (1, 2),
+        (0, 1, 2),
+    )
 
 
 def test_any_key_can_be_swept_by_any_of_its_names(load) -> None:
-    spellings = ["batch_size = [8, 16]", '"train.batch_size" = [8, 16]', "train.batch_size = [8, 16]"]
+    spellings = [
+        "batch_size = [8, 16]",
+        '"train.batch_size" = [8, 16]',
+        "train.batch_size = [8, 16]",
+    ]
     for spelling in spellings:
-        assert load(f'task = "cnn"\n[sweep]\n{spelling}').sweep.other == {"train.batch_size": [8, 16]}
+        assert load(f'task = "cnn"\n[sweep]\n{spelling}').sweep.other == {
+            "train.batch_size": [8, 16]
+        }
     nested = load('task = "cnn"\n[sweep.train]\nbatch_size = [8, 16]\n')
     assert nested.sweep.other == {"train.batch_size": [8, 16]}
 
@@ -64,22 +74,34 @@ def test_any_key_can_be_swept_by_any_of_its_names(load) -> None:
 @pytest.mark.parametrize(
     ("sweep", "found"),
     [
-        ("workers = 2\nxla = true", {"train.xla": [True]}),  # a single value is a list of one
+        (
+            "workers = 2\nxla = true",
+            {"train.xla": [True]},
+        ),  # a single value is a list of one
         ("workers = [2]\nimage_size = [64, 32]", {"data.image_size": [[64, 32]]}),
-        ("workers = 2\nimage_size = [[64, 32], [32, 32]]", {"data.image_size": [[64, 32], [32, 32]]}),
+        (
+            "workers = 2\nimage_size = [[64, 32], [32, 32]]",
+            {"data.image_size": [[64, 32], [32, 32]]},
+        ),
         ('workers = 2\nseed = [7]\n"data.seed" = [1, 2]', {"data.seed": [1, 2]}),
     ],
 )
-def test_values_lists_and_pairs_are_swept(load, sweep: str, found: dict[str, object]) -> None:
+def test_values_lists_and_pairs_are_swept(
+    load, sweep: str, found: dict[str, object]
+) -> None:
     study = load(f'task = "cnn"\n[sweep]\n{sweep}')
     assert (study.sweep.workers, study.sweep.other) == ((2,), found)
     assert study.sweep.seed == ((7,) if "data.seed" in found else (0, 1, 2))
 
 
-def test_strings_may_hold_home_and_variables(load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strings_may_hold_home_and_variables(
+    load, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     monkeypatch.setenv("SET", "cells")
-    study = load('task = "unet"\n[data]\nsource = "~/data/${SET}-$SET"\ncache = "/x/$$SET"\n')
+    study = load(
+        'task = "unet"\n[data]\nsource = "~/data/${SET}-$SET"\ncache = "/x/$$SET"\n'
+    )
     assert study.data.source == "/home/ada/data/cells-cells"
     assert study.data.cache == "/x/$SET"
 
@@ -92,52 +114,122 @@ def test_a_task_file_is_found_beside_the_study(load, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "parts"),
     [
-        ('task = "unet"\n[train]\n\nepohcs = 3', 4, ["`epohcs`", "[train]", "Did you mean `epochs`?"]),
+        (
+            'task = "unet"\n[train]\n\nepohcs = 3',
+            4,
+            ["`epohcs`", "[train]", "Did you mean `epochs`?"],
+        ),
         ('task = "unet"\n[train]\ncpus_per_worker = 3', 3, ["belongs in [launch]"]),
-        ('task = "unet"\n[data]\nwarmup_epochz = 3', 3, ["Did you mean `warmup_epochs` in [train]?"]),
-        ('task = "unet"\n[launch]\npartition = "gpu"', 3, ["belongs in the site profile"]),
+        (
+            'task = "unet"\n[data]\nwarmup_epochz = 3',
+            3,
+            ["Did you mean `warmup_epochs` in [train]?"],
+        ),
+        (
+            'task = "unet"\n[launch]\npartition = "gpu"',
+            3,
+            ["belongs in the site profile"],
+        ),
         ('task = "unet"\n[launch]\nnodes = 2', 3, ["`workers`", "`tasks_per_node`"]),
         ('task = "unet"\nepochs = 3', 2, ["the top of the file", "belongs in [train]"]),
         ('[sweep]\ntask = "unet"', 2, ["belongs at the top"]),
         ('task = "unet"\n[trian]\nepochs = 1', 2, ["Did you mean `train`?"]),
         ('task = "unet"\ntrain = 3', 2, ["a section [train]"]),
-        ('task = "unet"\n[train]\nepochs = "8"', 3, ["a whole number above 0", '"8"', "without quotes"]),
-        ('task = "unet"\n[train]\nepochs = 0', 3, ["a whole number above 0", "Received 0"]),
+        (
+            'task = "unet"\n[train]\nepochs = "8"',
+            3,
+            ["a whole number above 0", '"8"', "without quotes"],
+        ),
+        (
+            'task = "unet"\n[train]\nepochs = 0',
+            3,
+            ["a whole number above 0", "Received 0"],
+        ),
         ('task = "unet"\n[train]\nepochs = [1, 2]', 3, ["under [sweep]"]),
         ('task = "unet"\n[train]\nxla = 1', 3, ["true or false"]),
         ('task = "unet"\n[train]\nlearning_rate = nan', 3, ["a number above 0"]),
-        ('task = "unet"\n[train]\noptimizer = "adan"', 3, ['one of "sgd"', 'Did you mean "adam"?']),
+        (
+            'task = "unet"\n[train]\noptimizer = "adan"',
+            3,
+            ['one of "sgd"', 'Did you mean "adam"?'],
+        ),
         ('task = "unet"\n[data]\nsource = 2020-01-01', 3, ["a string", "2020-01-01"]),
-        ('task = "unet"\n[data]\nvalidation = 1.0', 3, ['above 0 and below 1 or "given"']),
+        (
+            'task = "unet"\n[data]\nvalidation = 1.0',
+            3,
+            ['above 0 and below 1 or "given"'],
+        ),
         ('task = "unet"\n[data]\nimage_size = [64]', 3, ["a list of 2"]),
         ('task = "unet"\n[sweep]\nworkers = []', 3, ["at least one value for workers"]),
-        ('task = "unet"\n[sweep]\nworkers = [\n1,\n2,\n1]', 3, ["each value of workers once"]),
-        ('task = "unet"\n[sweep]\nlearning_rate = [1,\n1.0]', 3, ["each value of train.learning_rate once"]),
+        (
+            'task = "unet"\n[sweep]\nworkers = [\n1,\n2,\n1]',
+            3,
+            ["each value of workers once"],
+        ),
+        (
+            'task = "unet"\n[sweep]\nlearning_rate = [1,\n1.0]',
+            3,
+            ["each value of train.learning_rate once"],
+        ),
         (
             'task = "unet"\n[sweep]\nworkers = [1,\n "2"]',
             3,
             ["a whole number above 0 and at most 100000 for workers"],
         ),
-        ('task = "unet"\n[sweep]\nstrategy = "horovodd"', 3, ['Did you mean "horovod"?']),
+        (
+            'task = "unet"\n[sweep]\nstrategy = "horovodd"',
+            3,
+            ['Did you mean "horovod"?'],
+        ),
         ('task = "unet"\n[sweep]\nbatchsize = [1]', 3, ["Did you mean `batch_size`?"]),
-        ('task = "unet"\n[sweep]\nbatch_size = [1]\ntrain.batch_size = [2]', 4, ["once in [sweep]"]),
+        (
+            'task = "unet"\n[sweep]\nbatch_size = [1]\ntrain.batch_size = [2]',
+            4,
+            ["once in [sweep]"],
+        ),
         ('task = "unet"\n[sweep]\nbatch_size = {a = 1}', 3, ["known key"]),
-        ('task = "unet"\n[train]\nepochs = 3\n[sweep]\nepochs = [1, 2]', 5, ["[train]", "[sweep]"]),
+        (
+            'task = "unet"\n[train]\nepochs = 3\n[sweep]\nepochs = [1, 2]',
+            5,
+            ["[train]", "[sweep]"],
+        ),
         ('task = "unet"\n[data]\nsource = ""', 3, ["for data.source", '""']),
-        ('task = "unet"\n[sweep]\nseed = [' + "0, " * 10_001 + "]", 3, ["10001 values of seed"]),
-        ('task = "unet"\n[data]\ngroup_pattern = "("', 3, ["a regular expression (missing )"]),
-        ('task = "unet"\n[data]\ncolours = {cell = "red"}', 3, ["a table of colours", '{"cell": "red"}']),
+        (
+            'task = "unet"\n[sweep]\nseed = [' + "0, " * 10_001 + "]",
+            3,
+            ["10001 values of seed"],
+        ),
+        (
+            'task = "unet"\n[data]\ngroup_pattern = "("',
+            3,
+            ["a regular expression (missing )"],
+        ),
+        (
+            'task = "unet"\n[data]\ncolours = {cell = "red"}',
+            3,
+            ["a table of colours", '{"cell": "red"}'],
+        ),
         ('task = "unet"\n[data]\nsource = {cell = "red"}', 3, ["for data.source"]),
-        ('task = "unet"\n[launch]\nbucket_size = "32 MB"', 3, ['a size such as "32 MiB"', '"32 MB"']),
+        (
+            'task = "unet"\n[launch]\nbucket_size = "32 MB"',
+            3,
+            ['a size such as "32 MiB"', '"32 MB"'],
+        ),
         ('task = "uent"', 1, ['Did you mean "unet"?']),
         ('\ntask = "missing.py"', 2, ["missing.py, which does not exist"]),
         ('task = { a = "unet" }', 1, ["the path of a Python file"]),
         ('task = "unet"\nname = "a/b"', 2, ["valid as a folder"]),
-        ('task = "unet"\n[data]\nsource = "$NOT_SET_ANYWHERE/x"', 3, ["NOT_SET_ANYWHERE", "export"]),
+        (
+            'task = "unet"\n[data]\nsource = "$NOT_SET_ANYWHERE/x"',
+            3,
+            ["NOT_SET_ANYWHERE", "export"],
+        ),
         ('task = "unet"\n[train\nepochs = 1', 2, ["valid TOML"]),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_line(refusal, text: str, line: int, parts: list[str]) -> None:
+def test_what_is_wrong_is_refused_with_its_line(
+    refusal, text: str, line: int, parts: list[str]
+) -> None:
     message = refusal(text)
     assert re.search(rf"\(study\.toml, line {line}[,)]", message)
     for part in parts:
@@ -188,7 +280,9 @@ def test_what_is_beyond_sense_is_refused_briefly(tmp_path: Path, line: str) -> N
         (lambda file: file.symlink_to(file), "link"),
     ],
 )
-def test_what_is_no_text_of_toml_is_refused_with_its_reason(tmp_path: Path, make, words: str) -> None:
+def test_what_is_no_text_of_toml_is_refused_with_its_reason(
+    tmp_path: Path, make, words: str
+) -> None:
     make(tmp_path / "study.toml")
     with pytest.raises(UserError, match=words):
         load_study(tmp_path / "study.toml")
@@ -234,7 +328,21 @@ def test_a_margin_is_absolute_or_a_percentage(given_value, margin):
 
 @pytest.mark.parametrize(
     "wrong",
-    [0, -0.1, math.inf, math.nan, 10**400, True, None, "0.01", "0 %", "-2 %", "%", [1], date(2020, 1, 1)],
+    [
+        0,
+        -0.1,
+        math.inf,
+        math.nan,
+        10**400,
+        True,
+        None,
+        "0.01",
+        "0 %",
+        "-2 %",
+        "%",
+        [1],
+        date(2020, 1, 1),
+    ],
 )
 def test_anything_else_is_refused(wrong):
     with pytest.raises(ValueError, match="above 0"):
@@ -243,14 +351,18 @@ def test_anything_else_is_refused(wrong):
 
 @given(st.floats(1e-9, 1e6), st.booleans())
 def test_a_margin_reads_as_it_was_written(value: float, relative: bool):
-    margin = QualityMargin.parse(f"{value:.6f} %" if relative and value >= 1e-6 else value)
+    margin = QualityMargin.parse(
+        f"{value:.6f} %" if relative and value >= 1e-6 else value
+    )
     assert QualityMargin.parse(margin.key) == margin
 
 
 @pytest.mark.parametrize("text", ["0.01", '"2.5 %"'])
 def test_a_study_keeps_its_margin_in_its_record_and_its_file(text: str):
     study = parse_study(f'task = "cnn"\nquality_margin = {text}\n', FILE)
-    assert study.quality_margin == QualityMargin.parse(text.strip('"') if "%" in text else float(text))
+    assert study.quality_margin == QualityMargin.parse(
+        text.strip('"') if "%" in text else float(text)
+    )
     assert Study.model_validate_json(study.model_dump_json()) == study
     assert parse_study(study_toml(study), FILE) == study
 
@@ -262,5 +374,8 @@ def test_a_wrong_margin_is_refused_with_its_line():
 
 
 def test_another_margin_is_no_other_study():
-    plain, other = (parse_study(f'task = "cnn"\n{text}', FILE) for text in ("", "quality_margin = 0.01"))
+    plain, other = (
+        parse_study(f'task = "cnn"\n{text}', FILE)
+        for text in ("", "quality_margin = 0.01")
+    )
     assert list(differences((plain, []), (other, []))) == []

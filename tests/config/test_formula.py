@@ -18,7 +18,11 @@ from scalestudy.config.objectives import LOSSES
 
 KNOWN = {
     "one": {},
-    "two": {"alpha": Range(0.3, 0, 10), "count": Range(5, 1, 1000), "way": Range("up", words=("up", "down"))},
+    "two": {
+        "alpha": Range(0.3, 0, 10),
+        "count": Range(5, 1, 1000),
+        "way": Range("up", words=("up", "down")),
+    },
 }
 VALUES = {
     "alpha": st.floats(0, 10, allow_subnormal=False),
@@ -37,7 +41,9 @@ def terms(draw):
 
 @given(st.lists(terms(), min_size=1, max_size=5), st.sampled_from([" + ", "+", "  +"]))
 def test_what_is_written_is_read_back(given_terms, plus):
-    assert parse_sum(plus.join(str(term) for term in given_terms), KNOWN, "loss") == tuple(given_terms)
+    assert parse_sum(
+        plus.join(str(term) for term in given_terms), KNOWN, "loss"
+    ) == tuple(given_terms)
 
 
 def sum_or_words(text):
@@ -47,7 +53,9 @@ def sum_or_words(text):
         return (), wrong.action
 
 
-@given(st.text(alphabet="onetwalphcu0.5e-+*(),= \n", max_size=30) | st.text(max_size=30))
+@given(
+    st.text(alphabet="onetwalphcu0.5e-+*(),= \n", max_size=30) | st.text(max_size=30)
+)
 def test_any_text_is_a_sum_or_is_refused(text):
     read, output = sum_or_words(text)
     if read:
@@ -76,10 +84,26 @@ def test_a_sum_is_read(text, expected):
     ("text", "expected", "action"),
     [
         ("dise", "a known loss", "Did you mean `dice`?"),
-        ("xyz", "a known loss", "`xyz` is unknown; choose from bce, cross_entropy, focal"),
-        ("dice(smoth=1)", "each parameter of dice once (it has smooth),", "Did you mean `smooth`?"),
-        ("dice(smooth=1, smooth=2)", "each parameter of dice once", "Did you mean `smooth`?"),
-        ("focal(gamma=-1)", "gamma=a number from 0 to 10 for focal", "Correct gamma=-1."),
+        (
+            "xyz",
+            "a known loss",
+            "`xyz` is unknown; choose from bce, cross_entropy, focal",
+        ),
+        (
+            "dice(smoth=1)",
+            "each parameter of dice once (it has smooth),",
+            "Did you mean `smooth`?",
+        ),
+        (
+            "dice(smooth=1, smooth=2)",
+            "each parameter of dice once",
+            "Did you mean `smooth`?",
+        ),
+        (
+            "focal(gamma=-1)",
+            "gamma=a number from 0 to 10 for focal",
+            "Correct gamma=-1.",
+        ),
         ("focal(gamma=much)", "gamma=a number from 0 to 10", "Correct gamma=much."),
         ("bce +", "a sum of losses", "Correct the formula."),
         ("bce - dice", "a sum of losses", "Correct the formula."),
@@ -101,7 +125,9 @@ def test_what_is_none_is_refused_with_what_to_do(text, expected, action):
 
 
 def test_a_metric_is_one_call_without_a_weight():
-    assert parse_call("two(count=3)", KNOWN, "metric") == FormulaTerm("two", {"count": 3})
+    assert parse_call("two(count=3)", KNOWN, "metric") == FormulaTerm(
+        "two", {"count": 3}
+    )
     for text in ("2*one", "one + one"):
         with pytest.raises(WrongFormula):
             parse_call(text, KNOWN, "metric")
@@ -111,7 +137,9 @@ def test_whole_numbers_and_words_are_held_to_what_they_may_be():
     for text in ("two(count=1.5)", "two(count=0)", "two(way=left)", "two(way=1)"):
         with pytest.raises(WrongFormula, match="two"):
             parse_call(text, KNOWN, "metric")
-    assert not math.isinf(parse_call("two(alpha=1e1)", KNOWN, "metric").parameters["alpha"])
+    assert not math.isinf(
+        parse_call("two(alpha=1e1)", KNOWN, "metric").parameters["alpha"]
+    )
 
 
 def test_a_list_is_read_with_the_defaults_of_what_is_not_said():
@@ -119,7 +147,11 @@ def test_a_list_is_read_with_the_defaults_of_what_is_not_said():
     assert (flip.kind, dict(flip.values)) == ("flip", {"way": "horizontal"})
     assert (rotate.kind, rotate["degrees"]) == ("rotate", 30)
     assert operations_of(" ") == ()
-    for text in ("flip(vertical)", 'flip("vertical")', "flip(way=vertical)"):  # words need no quotes
+    for text in (
+        "flip(vertical)",
+        'flip("vertical")',
+        "flip(way=vertical)",
+    ):  # words need no quotes
         assert operations_of(text)[0]["way"] == "vertical"
 
 
@@ -136,7 +168,11 @@ def test_every_operation_may_stand_without_numbers_in_any_order(kinds):
         ("rotate(far)", "degrees=a number from 0 to 180", "Correct degrees=far."),
         ("rotate(True)", "degrees=a number from 0 to 180", "Correct"),
         ("rotate(10**9)", "degrees=a number from 0 to 180", "Correct"),
-        ("flip(diagonal)", "way=horizontal or vertical or both", "Correct way=diagonal."),
+        (
+            "flip(diagonal)",
+            "way=horizontal or vertical or both",
+            "Correct way=diagonal.",
+        ),
         ("rotate(1, 2)", "parameters of rotate", "Correct"),
         ("rotate(1, degrees=2)", "each parameter of rotate once", "Did you mean"),
         ("rotate(angle=2)", "each parameter of rotate once", "Remove angle."),

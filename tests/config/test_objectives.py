@@ -22,7 +22,11 @@ def test_defaults_are_within_their_own_ranges():
     for table in (LOSSES, METRICS):
         for ranges in table.values():
             for item in ranges.values():
-                assert item.default in item.words if item.words else item.low <= item.default <= item.high
+                assert (
+                    item.default in item.words
+                    if item.words
+                    else item.low <= item.default <= item.high
+                )
 
 
 def test_what_is_said_of_some_is_said_of_ones_that_there_are():
@@ -43,7 +47,11 @@ def test_each_metric_has_a_direction_that_analysis_knows_by_its_name(name):
 
 def test_the_name_in_results_tells_metrics_apart():
     texts = ["f1", "top_k(k=5)", "top_k(k=3)"]
-    assert [metric_key(metric_term(text)) for text in texts] == ["f1", "top_k", "top_k_3"]
+    assert [metric_key(metric_term(text)) for text in texts] == [
+        "f1",
+        "top_k",
+        "top_k_3",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -64,26 +72,54 @@ def study(tmp_path, train: str):
 
 
 def test_a_study_file_asks_for_them(tmp_path):
-    text = 'loss = "0.5*bce + dice"\nmetrics = ["dice", "iou"]\nclass_weights = [1, 2.5]'
+    text = (
+        'loss = "0.5*bce + dice"\nmetrics = ["dice", "iou"]\nclass_weights = [1, 2.5]'
+    )
     train = study(tmp_path, text).train
-    assert (train.loss, train.metrics, train.class_weights) == ("0.5*bce + dice", ("dice", "iou"), (1.0, 2.5))
+    assert (train.loss, train.metrics, train.class_weights) == (
+        "0.5*bce + dice",
+        ("dice", "iou"),
+        (1.0, 2.5),
+    )
     assert [term.name for term in loss_terms(train.loss)] == ["bce", "dice"]
-    assert study(tmp_path, 'metrics = "f1"\nclass_weights = "balanced"').train.metrics == ("f1",)
+    assert study(
+        tmp_path, 'metrics = "f1"\nclass_weights = "balanced"'
+    ).train.metrics == ("f1",)
 
 
 @pytest.mark.parametrize(
     ("line", "parts"),
     [
-        ('loss = "bce + dise"', ("a known loss for train.loss", "line 3", "Did you mean `dice`?")),
-        ('metrics = ["iou", "ious"]', ("a known metric", "line 3", "Did you mean `iou`?")),
-        ("metrics = []", ('a list of metrics such as ["f1", "top_k(k=5)"]', "line 3", "Correct")),
-        ("metrics = [1]", ('a list of metrics such as ["f1", "top_k(k=5)"]', "line 3", "Correct")),
-        ('class_weights = "balance"', ("one for each class", "line 3", 'Did you mean "balanced"?')),
-        ("class_weights = [1, -2]", ("a list of numbers, one for each class", "line 3", "")),
+        (
+            'loss = "bce + dise"',
+            ("a known loss for train.loss", "line 3", "Did you mean `dice`?"),
+        ),
+        (
+            'metrics = ["iou", "ious"]',
+            ("a known metric", "line 3", "Did you mean `iou`?"),
+        ),
+        (
+            "metrics = []",
+            ('a list of metrics such as ["f1", "top_k(k=5)"]', "line 3", "Correct"),
+        ),
+        (
+            "metrics = [1]",
+            ('a list of metrics such as ["f1", "top_k(k=5)"]', "line 3", "Correct"),
+        ),
+        (
+            'class_weights = "balance"',
+            ("one for each class", "line 3", 'Did you mean "balanced"?'),
+        ),
+        (
+            "class_weights = [1, -2]",
+            ("a list of numbers, one for each class", "line 3", ""),
+        ),
         ("loss = 3", ('a sum of losses such as "0.5*bce + dice"', "line 3", "")),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_line_before_anything_starts(tmp_path, line, parts):
+def test_what_is_wrong_is_refused_with_its_line_before_anything_starts(
+    tmp_path, line, parts
+):
     from scalestudy.util.errors import UserError
 
     with pytest.raises(UserError) as error:
@@ -92,29 +128,38 @@ def test_what_is_wrong_is_refused_with_its_line_before_anything_starts(tmp_path,
 
 
 def test_losses_are_swept_and_lists_of_metrics_too(tmp_path):
-    text = (
-        'task = "unet"\n[sweep]\nworkers = 1\nloss = ["bce", "bce + dice"]\nmetrics = [["iou"], ["dice"]]\n'
-    )
+    text = 'task = "unet"\n[sweep]\nworkers = 1\nloss = ["bce", "bce + dice"]\nmetrics = [["iou"], ["dice"]]\n'
     swept = parse_study(text, tmp_path / "study.toml").sweep.other
-    assert swept == {"train.loss": ["bce", "bce + dice"], "train.metrics": [["iou"], ["dice"]]}
+    assert swept == {
+        "train.loss": ["bce", "bce + dice"],
+        "train.metrics": [["iou"], ["dice"]],
+    }
 
 
 @pytest.mark.parametrize(
     ("names", "sense"),
     [
-        ("iou accuracy sparse_categorical_accuracy auc auc_1 f1 f1_score dice", ("higher", True, 1.0)),
+        (
+            "iou accuracy sparse_categorical_accuracy auc auc_1 f1 f1_score dice",
+            ("higher", True, 1.0),
+        ),
         (
             "mean_io_u mean_iou fbeta_score precision_2 Recall balanced-accuracy dice_coef",
             ("higher", True, 1.0),
         ),
-        ("mse mean_squared_error MeanAbsoluteError loss huber mse_3", ("lower", False, None)),
+        (
+            "mse mean_squared_error MeanAbsoluteError loss huber mse_3",
+            ("lower", False, None),
+        ),
         ("r2_score cosine_similarity", ("higher", False, 1.0)),
         ("psnr", ("higher", False, None)),
         ("top_1_error_of_accuracy score mean accuracy_loss", UNKNOWN),
     ],
 )
 def test_metrics_are_known_by_their_names_in_any_spelling(names, sense):
-    assert {name: known(name) for name in names.split()} == dict.fromkeys(names.split(), sense)
+    assert {name: known(name) for name in names.split()} == dict.fromkeys(
+        names.split(), sense
+    )
 
 
 def test_a_gain_is_a_change_to_the_better():
@@ -127,4 +172,9 @@ def test_values_of_classes_go_by_names_that_can_be_a_column():
 
 
 def test_classes_of_one_name_or_none_are_told_apart_by_their_index():
-    assert class_keys("f1", ("a b", "a-b", "c", "??")) == ["f1_a_b_0", "f1_a_b_1", "f1_c", "f1_3"]
+    assert class_keys("f1", ("a b", "a-b", "c", "??")) == [
+        "f1_a_b_0",
+        "f1_a_b_1",
+        "f1_c",
+        "f1_3",
+    ]

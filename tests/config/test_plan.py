@@ -15,17 +15,27 @@ TEXT = 'task = "cnn"\n[plan]\nepochs = 600\nsamples = 120_000\nruns = 40\neffici
 
 def test_a_plan_is_read_and_written_again():
     study = parse_study(TEXT, Path("s.toml"))
-    assert study.plan == PlanSettings(epochs=600, samples=120_000, runs=40, efficiency=0.8)
+    assert study.plan == PlanSettings(
+        epochs=600, samples=120_000, runs=40, efficiency=0.8
+    )
     assert parse_study(study_toml(study), Path("s.toml")).plan == study.plan
 
 
 def test_without_a_plan_the_study_itself_is_the_training():
     plan = parse_study('task = "cnn"\n', Path("s.toml")).plan
-    assert (plan.epochs, plan.samples, plan.runs, plan.efficiency) == (None, None, 1, EFFICIENCY_TARGET)
+    assert (plan.epochs, plan.samples, plan.runs, plan.efficiency) == (
+        None,
+        None,
+        1,
+        EFFICIENCY_TARGET,
+    )
 
 
 def test_another_plan_is_no_other_study():
-    one, other = parse_study(TEXT, Path("s.toml")), parse_study('task = "cnn"\n', Path("s.toml"))
+    one, other = (
+        parse_study(TEXT, Path("s.toml")),
+        parse_study('task = "cnn"\n', Path("s.toml")),
+    )
     assert list(differences((one, []), (other, []))) == []
 
 

@@ -11,7 +11,8 @@ from scalestudy.util.errors import UserError
 
 def point(**changes) -> Point:
     return made_point(
-        **{"strategy": "native", "workers": 2, "terms": {"implementation": "mirrored"}} | changes
+        **{"strategy": "native", "workers": 2, "terms": {"implementation": "mirrored"}}
+        | changes
     )
 
 
@@ -22,7 +23,14 @@ def test_where_data_lie_and_what_cannot_change_a_result_make_no_other_point():
 
 
 def test_a_point_and_a_study_that_version_0_1_0_stored_are_the_same():
-    removed = {"storage": "auto", "folds": None, "fold": 0, "stack": None, "layout": None, "skip_bad": False}
+    removed = {
+        "storage": "auto",
+        "folds": None,
+        "fold": 0,
+        "stack": None,
+        "layout": None,
+        "skip_bad": False,
+    }
     assert point(data={"source": "digits", **removed}).identity() == point().identity()
     study = {"name": "a", "task": "cnn", "data": {"source": "digits"}}
     stored = study | {"engine": None, "data": study["data"] | removed}
@@ -56,12 +64,24 @@ def test_whatever_is_computed_otherwise_makes_another_point(change):
 
 def test_points_whose_models_are_the_same_begin_with_one_file():
     def file(**changes):
-        return point(**changes).with_files("/data", "/split").beginning_in("/initial").needed_files().initial
+        return (
+            point(**changes)
+            .with_files("/data", "/split")
+            .beginning_in("/initial")
+            .needed_files()
+            .initial
+        )
 
     train = point().train.model_dump()
     assert file() == file(workers=4) == file(strategy="ddp", engine="torch")
-    assert file() == file(train=train | {"learning_rate": 0.5}, data={"source": "digits", "cache": "/c"})
-    others = [file(seed=1), file(task="unet"), file(train=train | {"precision": "float64"})]
+    assert file() == file(
+        train=train | {"learning_rate": 0.5}, data={"source": "digits", "cache": "/c"}
+    )
+    others = [
+        file(seed=1),
+        file(task="unet"),
+        file(train=train | {"precision": "float64"}),
+    ]
     assert len({file(), *others}) == 4
 
 
@@ -70,7 +90,9 @@ def test_a_point_that_is_only_planned_says_how_to_start_it():
         point().needed_files()
 
 
-@pytest.mark.parametrize(("batch", "update", "ratio"), [("per-worker", 16, 2), ("global", 8, 1)])
+@pytest.mark.parametrize(
+    ("batch", "update", "ratio"), [("per-worker", 16, 2), ("global", 8, 1)]
+)
 def test_an_update_is_of_all_workers(batch, update, ratio):
     made = point(train={"batch": batch})
     assert (made.global_batch, made.batch_ratio) == (update, ratio)
@@ -116,5 +138,7 @@ def test_an_update_of_the_larger_batch_forgets_as_much_as_the_updates_it_replace
     ],
 )
 def test_an_update_is_of_all_workers_or_of_one(strategy, batch, update, ratio):
-    made = point(strategy=strategy, terms={"implementation": strategy}, train={"batch": batch})
+    made = point(
+        strategy=strategy, terms={"implementation": strategy}, train={"batch": batch}
+    )
     assert (made.update_batch, made.batch_ratio) == (update, ratio)

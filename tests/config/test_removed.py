@@ -50,11 +50,21 @@ def test_the_changelog_names_what_was_removed(name):
 
 def test_what_the_changelog_says_is_removed_has_an_action_or_exists(call):
     """Dotted keys, and options behind their command."""
-    dotted = [span for span in SPANS if re.fullmatch(r"(data|train|launch|container)\.\w+", span)]
+    dotted = [
+        span
+        for span in SPANS
+        if re.fullmatch(r"(data|train|launch|container)\.\w+", span)
+    ]
     gone = [span for span in dotted if keys.full_name(span) is None]
     assert gone
-    assert [span for span in gone if not (what_instead("study", span) or what_instead("site", span))] == []
-    pairs = [re.fullmatch(rf"({'|'.join(COMMANDS)}) (--[a-z-]+)", span) for span in SPANS]
+    assert [
+        span
+        for span in gone
+        if not (what_instead("study", span) or what_instead("site", span))
+    ] == []
+    pairs = [
+        re.fullmatch(rf"({'|'.join(COMMANDS)}) (--[a-z-]+)", span) for span in SPANS
+    ]
     options = {(match[1], match[2]) for match in pairs if match}
     assert len(options) > 20
     untold = []
@@ -75,7 +85,11 @@ def test_a_removed_option_does_not_exist(call, words):
 @pytest.mark.parametrize("name", removed()["study"])
 def test_a_removed_key_of_a_study_is_refused_with_its_action(name):
     section, _, key = name.rpartition(".")
-    text = f'task = "cnn"\n[{section}]\n{key} = 1\n' if section else f'{key} = 1\ntask = "cnn"\n'
+    text = (
+        f'task = "cnn"\n[{section}]\n{key} = 1\n'
+        if section
+        else f'{key} = 1\ntask = "cnn"\n'
+    )
     with pytest.raises(UserError) as refused:
         parse_study(text, Path("study.toml"))
     assert refused.value.action == what_instead("study", name)
@@ -87,14 +101,17 @@ def test_a_removed_key_of_a_site_is_refused_with_its_action(tmp_path, name):
     section, _, key = name.rpartition(".")
     assert key not in (Container if section else Site).model_fields
     file = tmp_path / "here.toml"
-    file.write_text(f'[{section}]\nimage = "a.sif"\n{key} = 1\n' if section else f"{key} = 1\n")
+    file.write_text(
+        f'[{section}]\nimage = "a.sif"\n{key} = 1\n' if section else f"{key} = 1\n"
+    )
     with pytest.raises(UserError) as refused:
         load_site(file)
     assert refused.value.action == what_instead("site", name)
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(k, name) for k in ("options", "commands") for name in removed()[k]]
+    ("kind", "name"),
+    [(k, name) for k in ("options", "commands") for name in removed()[k]],
 )
 def test_a_removed_option_or_command_is_refused_with_its_action(call, kind, name):
     code, _, errors = call(*name.split())

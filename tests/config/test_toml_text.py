@@ -41,7 +41,8 @@ def test_windows_line_ends_count_once() -> None:
 
 def test_a_key_is_found_where_it_is_swept_or_set() -> None:
     place = KeyLines.read(
-        'task = "cnn"\n[sweep]\nbatch_size = [1]\ntrain.xla = true\n[launch]\non = "x"', "f.toml"
+        'task = "cnn"\n[sweep]\nbatch_size = [1]\ntrain.xla = true\n[launch]\non = "x"',
+        "f.toml",
     )
     assert place.of("train.batch_size") == " (f.toml, line 3)"
     assert place.of("train.xla") == " (f.toml, line 4)"
@@ -103,7 +104,8 @@ def test_keys_are_quoted_where_they_must_be(key):
 def test_what_a_person_reads_is_plain():
     assert toml_line("train.batch_size", [8, 16]) == '"train.batch_size" = [8, 16]'
     assert (
-        toml_line("proxies", {"http_proxy": "a", "none": []}) == 'proxies = { http_proxy = "a", none = [] }'
+        toml_line("proxies", {"http_proxy": "a", "none": []})
+        == 'proxies = { http_proxy = "a", none = [] }'
     )
     assert toml_value((1e-05, True, "größer")) == '[1e-05, true, "größer"]'
 

@@ -39,7 +39,9 @@ def save() -> Callable[..., Path]:
 def mask_folder(tmp_path: Path, save: Callable[..., Path]) -> Callable[..., Path]:
     """Write a folder of `count` image-mask pairs of 6 x 8 pixels; image i has grey value 10 * i."""
 
-    def make(count: int = 4, *, values: tuple[int, int] = (0, 255), at: str = "set") -> Path:
+    def make(
+        count: int = 4, *, values: tuple[int, int] = (0, 255), at: str = "set"
+    ) -> Path:
         root = tmp_path / at
         for i in range(count):
             save(root / "images" / f"s{i}.png", np.full((6, 8), 10 * i, np.uint8))
@@ -71,7 +73,11 @@ def ready(tmp_path: Path) -> Callable[..., Prepared]:
 
     def ready(source: str | Path, **options: Any) -> Prepared:
         options.setdefault("cache", tmp_path / "cache")
-        asked = {key: options.pop(key) for key in ("task_kind", "base", "on_progress") if key in options}
+        asked = {
+            key: options.pop(key)
+            for key in ("task_kind", "base", "on_progress")
+            if key in options
+        }
         return prepare(data_of(source, **options), **asked)
 
     return ready

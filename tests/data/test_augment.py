@@ -38,7 +38,9 @@ def test_what_is_done_to_a_row_depends_on_seed_and_epoch_and_not_on_what_else_is
     assert np.array_equal(alone.matrix, among.matrix)
     assert not np.array_equal(alone.matrix, drawn("rotate", epoch=1).matrix)
     assert not np.array_equal(alone.matrix, drawn("rotate", seed=1).matrix)
-    assert np.array_equal(drawn("rotate", rows=np.array([7, 3])).matrix, alone.matrix[[7, 3]])
+    assert np.array_equal(
+        drawn("rotate", rows=np.array([7, 3])).matrix, alone.matrix[[7, 3]]
+    )
 
 
 def test_flips_take_both_ways_or_one():
@@ -54,32 +56,54 @@ def test_angles_and_light_fill_their_ranges():
     angles = np.rad2deg(np.arctan2(matrix[:, 1, 0], matrix[:, 0, 0]))
     assert (-30 <= angles.min() < -28, 28 < angles.max() <= 30) == (True, True)
     bright = drawn("brightness(0.3), contrast(0.5)")
-    assert np.allclose([bright.brightness.min(), bright.brightness.max()], [-0.3, 0.3], atol=0.02)
-    assert np.allclose([bright.contrast.min(), bright.contrast.max()], [0.5, 1.5], atol=0.02)
+    assert np.allclose(
+        [bright.brightness.min(), bright.brightness.max()], [-0.3, 0.3], atol=0.02
+    )
+    assert np.allclose(
+        [bright.contrast.min(), bright.contrast.max()], [0.5, 1.5], atol=0.02
+    )
 
 
 def test_a_crop_lies_within_its_image_and_has_the_share_asked_for():
     matrix = drawn("crop(0.3)").matrix
     sides = np.stack([matrix[:, 0, 0], matrix[:, 1, 1]], axis=1)
     area = sides.prod(axis=1)
-    assert (area.min() >= 0.3, area.max() <= 1, area.min() < 0.33, area.max() > 0.97) == (True,) * 4
+    assert (
+        area.min() >= 0.3,
+        area.max() <= 1,
+        area.min() < 0.33,
+        area.max() > 0.97,
+    ) == (True,) * 4
     beyond = np.abs(matrix[:, :, 2]) + sides * np.array(SIZE) / 2
     assert (beyond <= np.array(SIZE) / 2 + 1e-9).all()
 
 
 def test_an_image_that_is_no_square_is_turned_by_halves_alone():
     assert set(np.unique(drawn("rotate90").matrix[:, 0, 1])) == {0}
-    assert set(np.unique(drawn("rotate90", size=(40, 40)).matrix[:, 0, 1])) == {-1, 0, 1}
+    assert set(np.unique(drawn("rotate90", size=(40, 40)).matrix[:, 0, 1])) == {
+        -1,
+        0,
+        1,
+    }
 
 
-@pytest.mark.parametrize(("text", "given"), [("contrast", {}), ("noise(0.1)", {"sigma": 0.1})])
+@pytest.mark.parametrize(
+    ("text", "given"), [("contrast", {}), ("noise(0.1)", {"sigma": 0.1})]
+)
 def test_nothing_else_is_done_than_what_is_asked(text, given):
     found = drawn(text)
     assert found.matrix is None
     assert found.sigma == given.get("sigma", 0)
 
 
-TURNS = [(1, 0, 0, 1), (-1, 0, 0, 1), (1, 0, 0, -1), (0, 1, -1, 0), (0, -1, 1, 0), (0, 1, 1, 0)]
+TURNS = [
+    (1, 0, 0, 1),
+    (-1, 0, 0, 1),
+    (1, 0, 0, -1),
+    (0, 1, -1, 0),
+    (0, -1, 1, 0),
+    (0, 1, 1, 0),
+]
 RIGHT = [np.array([[a, b, 0], [c, d, 0]], float) for a, b, c, d in TURNS]
 
 
@@ -115,10 +139,20 @@ def test_beyond_the_border_lies_the_reflection():
     image = np.arange(5.0)[:, None, None] * np.ones((1, 2, 1))
     shift = coordinates(np.array([[1, 0, -2.0], [0, 1, 0]]), (5, 2))
     assert sampled(image, shift)[:, 0, 0].tolist() == [2, 1, 0, 1, 2]
-    assert nearest(image[:, :, 0].astype(np.uint8), shift)[:, 0].tolist() == [2, 1, 0, 1, 2]
+    assert nearest(image[:, :, 0].astype(np.uint8), shift)[:, 0].tolist() == [
+        2,
+        1,
+        0,
+        1,
+        2,
+    ]
 
 
-@given(st.integers(0, 2**36), st.integers(0, 10**6), st.lists(st.integers(0, 10**9), min_size=1, max_size=8))
+@given(
+    st.integers(0, 2**36),
+    st.integers(0, 10**6),
+    st.lists(st.integers(0, 10**9), min_size=1, max_size=8),
+)
 def test_a_rows_numbers_do_not_depend_on_the_rows_beside_it(seed, epoch, rows):
     together = uniforms(seed, epoch, np.array(rows), 3)
     for row, numbers in zip(rows, together, strict=True):
@@ -127,15 +161,24 @@ def test_a_rows_numbers_do_not_depend_on_the_rows_beside_it(seed, epoch, rows):
 
 
 def test_seeds_epochs_rows_and_places_draw_apart():
-    drawn = [uniforms(seed, epoch, np.arange(50), 4).ravel() for seed in range(3) for epoch in range(3)]
+    drawn = [
+        uniforms(seed, epoch, np.arange(50), 4).ravel()
+        for seed in range(3)
+        for epoch in range(3)
+    ]
     assert len(np.unique(np.concatenate(drawn))) == 9 * 200
 
 
 def test_the_numbers_are_uniform_and_uncorrelated():
     numbers = uniforms(1, 2, np.arange(20_000), 4)
     assert stats.kstest(numbers.ravel(), "uniform").pvalue > 0.001
-    beside = [np.corrcoef(numbers[:, 0], numbers[:, 1]), np.corrcoef(numbers[:-1, 0], numbers[1:, 0])]
-    beside.append(np.corrcoef(numbers[:, 0], uniforms(1, 3, np.arange(20_000), 1)[:, 0]))
+    beside = [
+        np.corrcoef(numbers[:, 0], numbers[:, 1]),
+        np.corrcoef(numbers[:-1, 0], numbers[1:, 0]),
+    ]
+    beside.append(
+        np.corrcoef(numbers[:, 0], uniforms(1, 3, np.arange(20_000), 1)[:, 0])
+    )
     assert all(abs(each[0, 1]) < 0.03 for each in beside)
 
 
@@ -154,14 +197,17 @@ ALL = "flip, rotate, crop, brightness, noise"
 
 
 def reader(text, targets=LABELS):
-    return Augmented(Stored(IMAGES, targets), operations_of(text), seed=0, scale=1 / 255)
+    return Augmented(
+        Stored(IMAGES, targets), operations_of(text), seed=0, scale=1 / 255
+    )
 
 
 def epoch(text, workers, first=0, **more):
     """Return the samples of an epoch in order from its step `first` on, read by `workers` workers."""
     source, order = reader(text, **more), epoch_order(np.arange(20), 0, 3)
     loaders = [
-        Loader(source, slices=[(rank, rank + 1)], workers=workers, global_batch=5) for rank in range(workers)
+        Loader(source, slices=[(rank, rank + 1)], workers=workers, global_batch=5)
+        for rank in range(workers)
     ]
     calls = [list(loader.epoch(order, first, epoch=3)) for loader in loaders]
     return [part for step in zip(*calls, strict=True) for (part,) in step if part.count]
@@ -172,11 +218,15 @@ def flat(parts, of):
 
 
 @pytest.mark.parametrize("targets", [LABELS, MASKS], ids=["classes", "masks"])
-def test_samples_are_changed_alike_by_any_number_of_workers_and_from_any_step_on(targets):
+def test_samples_are_changed_alike_by_any_number_of_workers_and_from_any_step_on(
+    targets,
+):
     alone, five = (epoch(ALL, workers, targets=targets) for workers in (1, 5))
     for of in (lambda part: part.inputs, lambda part: part.targets):
         assert np.array_equal(flat(alone, of), flat(five, of))
-        assert np.array_equal(flat(alone[2:], of), flat(epoch(ALL, 1, 2, targets=targets), of))
+        assert np.array_equal(
+            flat(alone[2:], of), flat(epoch(ALL, 1, 2, targets=targets), of)
+        )
 
 
 def test_without_an_epoch_samples_stay_as_they_are():
@@ -189,7 +239,9 @@ def test_without_an_epoch_samples_stay_as_they_are():
 
 def changed(text, image, masks=(), scale=1 / 255, row=3):
     operations = operations_of(text)
-    what = parameters(operations, draw(operations, 0, 0, np.array([row])), image.shape[:2])
+    what = parameters(
+        operations, draw(operations, 0, 0, np.array([row])), image.shape[:2]
+    )
     image, masks = image.copy(), [mask.copy() for mask in masks]
     apply(image, masks, 0, what, scale)
     return image, masks
@@ -199,12 +251,16 @@ def changed(text, image, masks=(), scale=1 / 255, row=3):
 def blob():
     """An image whose mask is its bright part, smooth enough for shifts by fractions of a pixel."""
     rows, columns = np.indices((48, 64))
-    image = np.clip(255 - 6 * np.hypot(rows - 20, columns - 40), 0, 255).astype(np.uint8)[:, :, None]
+    image = np.clip(255 - 6 * np.hypot(rows - 20, columns - 40), 0, 255).astype(
+        np.uint8
+    )[:, :, None]
     return image, (image[:, :, 0] > 127).astype(np.uint8)
 
 
 @pytest.mark.parametrize("row", range(4))
-@pytest.mark.parametrize("text", ['flip("both")', "rotate90", "rotate(40)", "crop", "rotate, crop"])
+@pytest.mark.parametrize(
+    "text", ['flip("both")', "rotate90", "rotate(40)", "crop", "rotate, crop"]
+)
 def test_a_mask_moves_with_its_image(text, row, blob):
     image, (mask,) = changed(text, blob[0], [blob[1]], row=row)
     bright = image[:, :, 0] > 127
@@ -235,7 +291,9 @@ def test_integers_are_cut_off_at_black_and_white_and_floats_are_not():
 
 def test_noise_has_the_deviation_asked_for_and_repeats():
     image = np.full((64, 64, 1), 0.5, np.float32)
-    once, again, other = (changed("noise(0.1)", image, scale=1.0, row=row)[0] for row in (1, 1, 2))
+    once, again, other = (
+        changed("noise(0.1)", image, scale=1.0, row=row)[0] for row in (1, 1, 2)
+    )
     assert np.array_equal(once, again)
     assert not np.array_equal(once, other)
     assert np.allclose([once.mean(), once.std()], [0.5, 0.1], atol=0.01)

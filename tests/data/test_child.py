@@ -25,7 +25,12 @@ def read(data):
 
 
 def wanted(folder: Path) -> dict[str, object]:
-    return {"data": {}, "folder": str(folder / "made"), "identity": "it", "fingerprint": "0"}
+    return {
+        "data": {},
+        "folder": str(folder / "made"),
+        "identity": "it",
+        "fingerprint": "0",
+    }
 
 
 def await_end_of_helper(folder: Path) -> None:
@@ -43,14 +48,18 @@ def task_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_a_helper_process_of_a_task_file_holds_up_no_answer(task_file: Path, tmp_path: Path) -> None:
+def test_a_helper_process_of_a_task_file_holds_up_no_answer(
+    task_file: Path, tmp_path: Path
+) -> None:
     began = time.monotonic()
     answer = ask_file("read", str(task_file), wanted(tmp_path), 60.0)
     assert answer.code == 0 and time.monotonic() - began < 60
     await_end_of_helper(tmp_path)
 
 
-def test_a_helper_process_does_not_lift_the_time_limit(task_file: Path, tmp_path: Path) -> None:
+def test_a_helper_process_does_not_lift_the_time_limit(
+    task_file: Path, tmp_path: Path
+) -> None:
     task_file.write_text(HELPER + "while True: pass\n")
     with pytest.raises(UserError) as caught:
         ask_file("read", str(task_file), wanted(tmp_path), 3.0)
@@ -58,8 +67,12 @@ def test_a_helper_process_does_not_lift_the_time_limit(task_file: Path, tmp_path
     await_end_of_helper(tmp_path)
 
 
-def test_a_helper_process_that_prints_without_end_holds_up_no_answer(task_file: Path, tmp_path: Path) -> None:
-    chatty = HELPER.replace("import time; time.sleep(600)", "while True: print('x' * 999)")
+def test_a_helper_process_that_prints_without_end_holds_up_no_answer(
+    task_file: Path, tmp_path: Path
+) -> None:
+    chatty = HELPER.replace(
+        "import time; time.sleep(600)", "while True: print('x' * 999)"
+    )
     task_file.write_text(chatty + READ)
     assert ask_file("read", str(task_file), wanted(tmp_path), 60.0).code == 0
     await_end_of_helper(tmp_path)

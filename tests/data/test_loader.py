@@ -8,11 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.data.loader import ALIGNMENT, Buffers, Loader, Prefetch, Stored, copy_rows
+from scalestudy.data.loader import (
+    ALIGNMENT,
+    Buffers,
+    Loader,
+    Prefetch,
+    Stored,
+    copy_rows,
+)
 from scalestudy.data.samples import Call, epoch_order
 
 
-def loader(samples: int, *, slices, workers: int, batch: int, steps: int = 1, **more: Any) -> Loader:
+def loader(
+    samples: int, *, slices, workers: int, batch: int, steps: int = 1, **more: Any
+) -> Loader:
     inputs = np.arange(samples, dtype=np.uint16)[:, None, None, None]
     return Loader(
         Stored(inputs, inputs[:, 0, 0, 0]),
@@ -25,21 +34,35 @@ def loader(samples: int, *, slices, workers: int, batch: int, steps: int = 1, **
 
 
 def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("loader")]
+    return [
+        thread.name
+        for thread in threading.enumerate()
+        if thread.name.startswith("loader")
+    ]
 
 
 def rows(call: Call, step: int) -> list[int]:
-    return [int(v) for part in call if part.count for v in part.targets[step, : part.count]]
+    return [
+        int(v) for part in call if part.count for v in part.targets[step, : part.count]
+    ]
 
 
 @pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(1, 60), st.integers(1, 17), st.integers(1, 9), st.integers(1, 5))
-def test_the_workers_of_a_run_read_every_sample_of_an_epoch_once_in_its_order(samples, batch, workers, steps):
+def test_the_workers_of_a_run_read_every_sample_of_an_epoch_once_in_its_order(
+    samples, batch, workers, steps
+):
     order = epoch_order(np.arange(samples), 0, 0)
     epochs = [
         list(
-            loader(samples, slices=[(rank, rank + 1)], workers=workers, batch=batch, steps=steps).epoch(order)
+            loader(
+                samples,
+                slices=[(rank, rank + 1)],
+                workers=workers,
+                batch=batch,
+                steps=steps,
+            ).epoch(order)
         )
         for rank in range(workers)
     ]
@@ -69,7 +92,9 @@ def test_a_worker_never_reads_anothers_rows():
             raise AssertionError("rows are taken, not indexed")
 
     inputs = np.zeros((12, 1, 1, 1), np.uint8).view(Watched)
-    own = Loader(Stored(inputs, np.zeros(12)), slices=[(1, 2)], workers=3, global_batch=6)
+    own = Loader(
+        Stored(inputs, np.zeros(12)), slices=[(1, 2)], workers=3, global_batch=6
+    )
     list(own.epoch(np.arange(12)))
     assert sorted(set(touched)) == [2, 3, 8, 9]
 
@@ -80,7 +105,12 @@ def test_an_epoch_may_begin_at_any_step(first):
     whole = loader(20, slices=[(0, 1)], workers=1, batch=3).epoch(order)
     late = loader(20, slices=[(0, 1)], workers=1, batch=3, steps=2).epoch(order, first)
     expected = [row for call in whole for row in rows(call, 0)][3 * first :]
-    assert [row for call in late for step in range(call[0].steps) for row in rows(call, step)] == expected
+    assert [
+        row
+        for call in late
+        for step in range(call[0].steps)
+        for row in rows(call, step)
+    ] == expected
 
 
 @pytest.mark.parametrize("wrong", [99, -1])
@@ -96,7 +126,9 @@ def test_an_error_of_one_device_ends_the_threads_of_all():
             raise MemoryError("the device is full")
         return part
 
-    broken = loader(40, slices=[(0, 1), (1, 2), (2, 3)], workers=3, batch=6, stage=stage)
+    broken = loader(
+        40, slices=[(0, 1), (1, 2), (2, 3)], workers=3, batch=6, stage=stage
+    )
     epoch = broken.epoch(np.arange(40))
     assert [next(epoch)[0].step for _ in range(2)] == [0, 1]
     with pytest.raises(MemoryError):
@@ -111,21 +143,42 @@ def test_each_device_has_a_thread_of_its_own_which_stages_its_slices():
         seen.add((device, threading.current_thread().name))
         return part._replace(inputs=("staged", device))
 
-    calls = list(loader(9, slices=[(0, 1), (1, 2)], workers=2, batch=4, stage=stage).epoch(np.arange(9)))
+    calls = list(
+        loader(9, slices=[(0, 1), (1, 2)], workers=2, batch=4, stage=stage).epoch(
+            np.arange(9)
+        )
+    )
     assert seen == {(0, "loader 0"), (1, "loader 1")}
-    assert {part.inputs for call in calls for part in call} == {("staged", 0), ("staged", 1)}
+    assert {part.inputs for call in calls for part in call} == {
+        ("staged", 0),
+        ("staged", 1),
+    }
 
 
-@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 3), st.lists(st.integers(0, 6), max_size=40))
-def test_a_batch_stays_whole_as_long_as_somebody_holds_it(samples, batch, devices, holds):
+@given(
+    st.integers(1, 40),
+    st.integers(1, 9),
+    st.integers(1, 3),
+    st.lists(st.integers(0, 6), max_size=40),
+)
+def test_a_batch_stays_whole_as_long_as_somebody_holds_it(
+    samples, batch, devices, holds
+):
     """Hold each call for a drawn number of calls while the threads read on; none of its rows may change."""
-    own = loader(samples, slices=[(d, d + 1) for d in range(devices)], workers=devices, batch=batch)
+    own = loader(
+        samples,
+        slices=[(d, d + 1) for d in range(devices)],
+        workers=devices,
+        batch=batch,
+    )
     held: list[tuple[int, list[int], list]] = []
     for epoch in range(2):
         order = epoch_order(np.arange(samples), 0, epoch)
         for number, call in enumerate(own.epoch(order)):
             expected = list(order[number * batch : (number + 1) * batch])
-            views = [part.inputs[0, : part.count] for part in call]  # a view outlives the call
+            views = [
+                part.inputs[0, : part.count] for part in call
+            ]  # a view outlives the call
             held.append((number + ([*holds, *[0] * samples][number]), expected, views))
             for _, expected, views in held:
                 assert [int(row) for view in views for row in view.ravel()] == expected
@@ -138,13 +191,18 @@ def test_memory_is_used_again_within_and_across_epochs():
     for _ in range(3):
         for call in own.epoch(np.arange(100)):
             places.add(call[0].inputs.ctypes.data)
-            assert call[0].inputs.ctypes.data % 64 == call[0].targets.ctypes.data % 64 == 0
+            assert (
+                call[0].inputs.ctypes.data % 64 == call[0].targets.ctypes.data % 64 == 0
+            )
     assert len(places) <= 4  # one being computed, one handed over, two read ahead
 
 
 def test_loaders_that_take_turns_share_their_memory():
     buffers = [Buffers()]
-    one, other = (loader(40, slices=[(0, 1)], workers=1, batch=5, buffers=buffers) for _ in range(2))
+    one, other = (
+        loader(40, slices=[(0, 1)], workers=1, batch=5, buffers=buffers)
+        for _ in range(2)
+    )
     for own in (one, other) * 3:
         assert len([None for _ in own.epoch(np.arange(40))]) == 8
     assert buffers[0].made <= 4
@@ -174,19 +232,30 @@ def test_columns_have_names_and_one_form_for_all_workers_of_a_call():
         for rank in range(2)
     ]
     for rank, ((first,), (last,)) in enumerate(parts):
-        assert [first.inputs["text"].shape, last.inputs["text"].shape] == [(1, 2, 9), (1, 1, 2)]
+        assert [first.inputs["text"].shape, last.inputs["text"].shape] == [
+            (1, 2, 9),
+            (1, 1, 2),
+        ]
         assert first.targets["row"].tolist() == [[[1, 2]], [[3, 9]]][rank]
-        assert (last.targets["row"].tolist(), last.targets["epoch"].tolist()) == ([[[2], [1]][rank]], [[7]])
+        assert (last.targets["row"].tolist(), last.targets["epoch"].tolist()) == (
+            [[[2], [1]][rank]],
+            [[7]],
+        )
 
 
 def test_rows_are_read_in_the_order_asked_for():
-    source = Stored(np.arange(12).reshape(6, 2), {"a": np.arange(6), "b": np.arange(6.0)})
+    source = Stored(
+        np.arange(12).reshape(6, 2), {"a": np.arange(6), "b": np.arange(6.0)}
+    )
     forms = source.forms(np.array([0]))
     assert forms == (
         ((2,), np.dtype(np.int64)),
         {"a": ((), np.dtype(np.int64)), "b": ((), np.dtype(np.float64))},
     )
-    inputs, targets = np.empty((2, 2), np.int64), {"a": np.empty(2, np.int64), "b": np.empty(2)}
+    inputs, targets = (
+        np.empty((2, 2), np.int64),
+        {"a": np.empty(2, np.int64), "b": np.empty(2)},
+    )
     source.read(np.array([5, 1]), None, inputs, targets)
     assert inputs.tolist() == [[10, 11], [2, 3]]
     assert (targets["a"].tolist(), targets["b"].tolist()) == ([5, 1], [5.0, 1.0])
@@ -216,13 +285,19 @@ def test_it_makes_so_many_ahead_and_no_more():
     for number in range(8):
         assert ahead.take() == number
         wait_for(1)
-        assert made == list(range(number + 3))  # exactly this many: there is no buffer for the next
+        assert made == list(
+            range(number + 3)
+        )  # exactly this many: there is no buffer for the next
     ahead.close()
     assert made == list(range(10))
 
 
-@pytest.mark.parametrize(("count", "most", "taken"), [(100, 3, 100), (3, 1, 0), (3, 1, 1), (3, 1, 3)])
-def test_all_come_in_order_and_closing_ends_the_thread_wherever_it_waits(count, most, taken):
+@pytest.mark.parametrize(
+    ("count", "most", "taken"), [(100, 3, 100), (3, 1, 0), (3, 1, 1), (3, 1, 3)]
+)
+def test_all_come_in_order_and_closing_ends_the_thread_wherever_it_waits(
+    count, most, taken
+):
     ahead = Prefetch(iter(range(count)), most, "to be closed")
     assert [ahead.take() for _ in range(taken)] == list(range(taken))
     if taken == count:
@@ -237,7 +312,12 @@ def taken(buffers, size=1000):
     return array
 
 
-@given(st.lists(st.tuples(st.integers(1, 70), st.sampled_from(["uint8", "uint16", "float32"])), min_size=1))
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 70), st.sampled_from(["uint8", "uint16", "float32"])),
+        min_size=1,
+    )
+)
 def test_arrays_of_a_block_are_aligned_and_apart(forms):
     arrays = Buffers().take(*[((count, 3), dtype) for count, dtype in forms])
     for number, ((count, dtype), array) in enumerate(zip(forms, arrays, strict=True)):

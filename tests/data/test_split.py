@@ -33,7 +33,9 @@ seeds = st.integers(0, 2**32)
 @st.composite
 def sets(draw):
     count = draw(sizes)
-    labels = draw(st.none() | st.lists(st.integers(0, 6), min_size=count, max_size=count))
+    labels = draw(
+        st.none() | st.lists(st.integers(0, 6), min_size=count, max_size=count)
+    )
     test = draw(st.integers(0, count - 2))
     held = draw(st.integers(0, count - test - 2))
     ends = {"train": (0, count - held - test)}
@@ -56,7 +58,9 @@ def test_every_split_is_disjoint_covering_sorted_and_repeatable(prepared, share,
     assert train and validation
     assert (train, validation) == (sorted(train), sorted(validation))
     assert rows(make_split(prepared, share, seed)) == [train, validation, test]
-    assert {array.dtype for array in (split.train, split.validation, split.test)} == {np.dtype(np.int64)}
+    assert {array.dtype for array in (split.train, split.validation, split.test)} == {
+        np.dtype(np.int64)
+    }
     if share is not None:  # given test rows are never trained on
         assert test == list(range(*prepared.given.get("test", (0, 0))))
         assert split.quality_split == "validation"
@@ -79,20 +83,27 @@ GIVEN = {"train": (0, 6), "validation": (6, 8), "test": (8, 10)}
         ({"train": (0, 8), "test": (8, 10)}, [[*range(8)], [8, 9], []], "test"),
     ],
 )
-def test_a_given_validation_set_is_taken_else_a_given_test_set(validation, given, expected, side):
+def test_a_given_validation_set_is_taken_else_a_given_test_set(
+    validation, given, expected, side
+):
     split = make_split(labelled_set(10, given=given), validation, 0)
     assert (rows(split), split.quality_split) == (expected, side)
 
 
 @pytest.mark.parametrize(
-    ("validation", "told"), [("given", "neither"), (0.01, "validation = 0.01"), (0.99, "validation = 0.99")]
+    ("validation", "told"),
+    [("given", "neither"), (0.01, "validation = 0.01"), (0.99, "validation = 0.99")],
 )
-def test_a_set_that_is_not_given_and_a_share_that_empties_a_side_are_refused(validation, told):
+def test_a_set_that_is_not_given_and_a_share_that_empties_a_side_are_refused(
+    validation, told
+):
     with pytest.raises(UserError, match=told):
         make_split(labelled_set(10), validation, 0)
 
 
-def test_a_stored_split_is_found_read_again_and_never_made_by_looking(mask_folder, ready):
+def test_a_stored_split_is_found_read_again_and_never_made_by_looking(
+    mask_folder, ready
+):
     prepared = ready(mask_folder(10))
     assert find_split(prepared, 0.3, 7) is None
     assert not list(prepared.path.glob("split-*"))
@@ -100,13 +111,18 @@ def test_a_stored_split_is_found_read_again_and_never_made_by_looking(mask_folde
     assert first.path is not None and first.path.parent == prepared.path
     assert rows(find_split(prepared, 0.3, 7)) == rows(first)
     assert find_split(prepared, 0.3, 8) is None
-    stored = json.loads(first.path.read_text()) | {"train": [*range(7)], "validation": [7, 8, 9]}
+    stored = json.loads(first.path.read_text()) | {
+        "train": [*range(7)],
+        "validation": [7, 8, 9],
+    }
     first.path.write_text(json.dumps(stored))
     for again in (ensure_split(prepared, 0.3, 7), Split.load(first.path)):
         assert rows(again) == [[*range(7)], [7, 8, 9], []]
 
 
-def test_a_damaged_split_is_made_anew_when_stored_and_refused_when_loaded(mask_folder, ready):
+def test_a_damaged_split_is_made_anew_when_stored_and_refused_when_loaded(
+    mask_folder, ready
+):
     prepared = ready(mask_folder(10))
     split = ensure_split(prepared, None, 0)
     assert split.path is not None
@@ -117,7 +133,8 @@ def test_a_damaged_split_is_made_anew_when_stored_and_refused_when_loaded(mask_f
 
 
 @pytest.mark.parametrize(
-    "change", [{"train": [0, 1]}, {"validation": []}, {"schema_version": 9}, {"test": None}]
+    "change",
+    [{"train": [0, 1]}, {"validation": []}, {"schema_version": 9}, {"test": None}],
 )
 def test_a_split_that_overlaps_or_leaves_out_is_refused(tmp_path, change):
     good = {
@@ -139,14 +156,20 @@ def test_a_group_that_a_given_split_parts_is_refused_by_name():
     with pytest.raises(UserError, match="'patient 1' in train and in validation"):
         make_split(labelled_set(10, given=GIVEN, groups=groups), None, 0)
     with pytest.raises(UserError, match="each group of samples on one side"):
-        make_split(labelled_set(10, given={"train": (0, 9), "test": (9, 10)}, groups=groups), 0.3, 0)
+        make_split(
+            labelled_set(10, given={"train": (0, 9), "test": (9, 10)}, groups=groups),
+            0.3,
+            0,
+        )
 
 
 def told(prepared):
     return counts(prepared, ensure_split(prepared, 0.5, 0))
 
 
-def test_each_side_tells_its_samples_of_every_class_and_its_groups(class_folder, mask_folder, ready):
+def test_each_side_tells_its_samples_of_every_class_and_its_groups(
+    class_folder, mask_folder, ready
+):
     class_folder({"ant": 3, "bee": 5}, at="set/train")
     root = class_folder({"bee": 2}, at="set/test").parent
     assert told(ready(root)) == [
@@ -166,7 +189,10 @@ def grouped_sets(draw):
     sizes = draw(st.lists(st.integers(1, 30), min_size=2, max_size=25))
     groups = [f"g{index}" for index, size in enumerate(sizes) for _ in range(size)]
     groups = draw(st.permutations(groups))
-    labels = draw(st.none() | st.lists(st.integers(0, 4), min_size=len(groups), max_size=len(groups)))
+    labels = draw(
+        st.none()
+        | st.lists(st.integers(0, 4), min_size=len(groups), max_size=len(groups))
+    )
     return labelled_set(labels=labels, count=len(groups), groups=groups)
 
 
@@ -179,7 +205,9 @@ def groups_of(prepared, rows):
 
 
 @given(grouped_sets(), st.none() | st.floats(0.05, 0.95), seeds)
-def test_a_share_keeps_groups_whole_and_is_met_as_nearly_as_they_allow(prepared, share, seed):
+def test_a_share_keeps_groups_whole_and_is_met_as_nearly_as_they_allow(
+    prepared, share, seed
+):
     every = np.arange(prepared.count)
     wanted = round((0.2 if share is None else share) * prepared.count)
     if share is not None and not 0 < wanted < prepared.count:
@@ -208,7 +236,14 @@ def test_what_is_drawn_is_the_same_on_every_machine():
     labels, every = [row % 3 for row in range(24)], np.arange(24)
     grouped = labelled_set(labels=labels, groups="aabbbbccddddddeefgghijkl")
     assert hold_out(grouped, every, 0.25, 7).tolist() == [14, 15, 17, 18, 19, 22]
-    assert hold_out(labelled_set(labels=labels), every, 0.25, 7).tolist() == [0, 10, 11, 14, 18, 22]
+    assert hold_out(labelled_set(labels=labels), every, 0.25, 7).tolist() == [
+        0,
+        10,
+        11,
+        14,
+        18,
+        22,
+    ]
 
 
 def test_one_group_for_all_is_refused():

@@ -93,9 +93,13 @@ def commands() -> dict[str, set[str]]:
     for name, command in typer.main.get_command(app).commands.items():
         for inner, part in getattr(command, "commands", {"": command}).items():
             options = {
-                option for parameter in part.params for option in (*parameter.opts, *parameter.secondary_opts)
+                option
+                for parameter in part.params
+                for option in (*parameter.opts, *parameter.secondary_opts)
             }
-            known[f"{name} {inner}".strip()] = {option for option in options if option.startswith("-")}
+            known[f"{name} {inner}".strip()] = {
+                option for option in options if option.startswith("-")
+            }
     return known
 
 
@@ -127,7 +131,11 @@ def faults_of_command(line: str) -> Iterator[str]:
         if name == "launch" and word.endswith((".py", ".ipynb")):
             return  # the rest belongs to the script
         option = word.partition("=")[0]
-        if not re.fullmatch(r"-[a-z]|--[a-z][\w.-]*", option) or option in ("--help", "-h", "--version"):
+        if not re.fullmatch(r"-[a-z]|--[a-z][\w.-]*", option) or option in (
+            "--help",
+            "-h",
+            "--version",
+        ):
             continue
         if option not in commands()[name]:
             yield f"{line}: no option {option}"
@@ -150,15 +158,26 @@ def choices() -> dict[tuple[str, str], tuple[str, ...]]:
         for inner, part in getattr(command, "commands", {"": command}).items():
             for parameter in part.params:
                 annotation = parameter.type_descriptor.annotation
-                words = tuple(map(str, get_args(annotation))) if get_origin(annotation) is Literal else ()
-                known |= {(f"{name} {inner}".strip(), option): words for option in parameter.opts}
+                words = (
+                    tuple(map(str, get_args(annotation)))
+                    if get_origin(annotation) is Literal
+                    else ()
+                )
+                known |= {
+                    (f"{name} {inner}".strip(), option): words
+                    for option in parameter.opts
+                }
     return known
 
 
 def is_key(word: str) -> bool:
     """Whether a word is a key of a section, with or without the section's name."""
     section, _, key = word.rpartition(".")
-    return any(key in model.model_fields for name, model in SECTIONS.items() if section in ("", name))
+    return any(
+        key in model.model_fields
+        for name, model in SECTIONS.items()
+        if section in ("", name)
+    )
 
 
 @cache
@@ -181,7 +200,9 @@ def faults_of_toml(code: str) -> Iterator[str]:
     if set(table) <= site_keys() and not set(table) <= set(TOP_KEYS):
         part = table.get("container", {})
         wrong = (
-            (key for key in part if f"container.{key}" not in site_keys()) if isinstance(part, dict) else ()
+            (key for key in part if f"container.{key}" not in site_keys())
+            if isinstance(part, dict)
+            else ()
         )
         yield from (f"no key {key} in [container]" for key in sorted(wrong))
         return
@@ -195,7 +216,9 @@ def faults_of_toml(code: str) -> Iterator[str]:
         elif name in SECTIONS:
             for key, one in value.items():
                 yield from _refused(
-                    f"{name}.{key}" if key in SECTIONS[name].model_fields else None, [one], key
+                    f"{name}.{key}" if key in SECTIONS[name].model_fields else None,
+                    [one],
+                    key,
                 )
 
 
@@ -217,7 +240,16 @@ def faults_of_span(span: str) -> Iterator[str]:
     if option and option[1] not in known_options:
         yield f"no option {span}"
     dotted = re.fullmatch(r"(data|train|launch|sweep)\.([a-z_]+)(?: = .*)?", span)
-    if dotted and dotted[2] not in ("py", "md", "csv", "html", "toml", "json", "jsonl", "tsv"):
+    if dotted and dotted[2] not in (
+        "py",
+        "md",
+        "csv",
+        "html",
+        "toml",
+        "json",
+        "jsonl",
+        "tsv",
+    ):
         known = {"sweep": SWEEP_KEYS, "data": data_attributes()}.get(dotted[1], ())
         if not is_key(f"{dotted[1]}.{dotted[2]}") and dotted[2] not in known:
             yield f"no key {span}"
@@ -225,10 +257,14 @@ def faults_of_span(span: str) -> Iterator[str]:
     if setting and (full := full_name(setting[1])):
         yield from faults_of_setting(full, setting[2])
     path = span.partition(":")[0].rstrip("/")
-    ours = re.fullmatch(r"[\w./*-]+/[\w./*-]+", path) and path.partition("/")[0] in FOLDERS
+    ours = (
+        re.fullmatch(r"[\w./*-]+/[\w./*-]+", path) and path.partition("/")[0] in FOLDERS
+    )
     if ours and not [*PROJECT.glob(path)]:
         yield f"no file {span}"
-    if re.fullmatch(r"scalestudy(\.\w+)+", span) and not span.endswith((".def", ".sif", ".json", ".toml")):
+    if re.fullmatch(r"scalestudy(\.\w+)+", span) and not span.endswith(
+        (".def", ".sif", ".json", ".toml")
+    ):
         parts = span.split(".")[1:]
         if not (SOURCE / "scalestudy" / parts[0]).is_dir() and not _has(parts[0]):
             yield f"no module {span}"
@@ -253,8 +289,14 @@ def faults_of_setting(name: str, text: str) -> Iterator[str]:
 def data_attributes() -> frozenset[str]:
     """Return the attributes of a task file's `data` without importing a framework."""
     module = ast.parse((SOURCE / "scalestudy" / "tasks" / "task.py").read_text("utf-8"))
-    (info,) = (node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "DataInfo")
-    return frozenset(node.target.id for node in info.body if isinstance(node, ast.AnnAssign))
+    (info,) = (
+        node
+        for node in module.body
+        if isinstance(node, ast.ClassDef) and node.name == "DataInfo"
+    )
+    return frozenset(
+        node.target.id for node in info.body if isinstance(node, ast.AnnAssign)
+    )
 
 
 OBJECTS = {
@@ -267,14 +309,24 @@ OBJECTS = {
 @cache
 def attributes(name: str) -> frozenset[str]:
     """Return the public attributes of an object of the Python interface."""
-    texts = [(SOURCE / "scalestudy" / file).read_text("utf-8") for file in OBJECTS[name]]
-    return frozenset(re.findall(r"(?:def (?=\w+\(\s*self)|self\.)([a-z]\w*)", "".join(texts)))
+    texts = [
+        (SOURCE / "scalestudy" / file).read_text("utf-8") for file in OBJECTS[name]
+    ]
+    return frozenset(
+        re.findall(r"(?:def (?=\w+\(\s*self)|self\.)([a-z]\w*)", "".join(texts))
+    )
 
 
 def faults_of_python(code: str) -> Iterator[str]:
     """Yield attributes of those objects that do not exist."""
-    for name, attribute in re.findall(rf"(?<![\w./\"'])({'|'.join(OBJECTS)})\.([a-z]\w*)", code):
-        if attribute not in attributes(name) and attribute not in ("toml", "json", "py"):
+    for name, attribute in re.findall(
+        rf"(?<![\w./\"'])({'|'.join(OBJECTS)})\.([a-z]\w*)", code
+    ):
+        if attribute not in attributes(name) and attribute not in (
+            "toml",
+            "json",
+            "py",
+        ):
             yield f"no attribute {name}.{attribute}"
 
 
@@ -292,7 +344,11 @@ def _has(name: str) -> bool:
         "metrics",
         "placements",
     )  # groups of entry points
-    return name in groups or (SOURCE / "scalestudy" / f"{name}.py").is_file() or hasattr(scalestudy, name)
+    return (
+        name in groups
+        or (SOURCE / "scalestudy" / f"{name}.py").is_file()
+        or hasattr(scalestudy, name)
+    )
 
 
 def faults(text: str) -> list[str]:
@@ -301,7 +357,11 @@ def faults(text: str) -> list[str]:
         *(fault for line in command_lines(text) for fault in faults_of_command(line)),
         *(fault for code in blocks(text, "toml") for fault in faults_of_toml(code)),
         *(fault for span in spans(text) for fault in faults_of_span(span)),
-        *(fault for code in [*blocks(text, "python"), *spans(text)] for fault in faults_of_python(code)),
+        *(
+            fault
+            for code in [*blocks(text, "python"), *spans(text)]
+            for fault in faults_of_python(code)
+        ),
     ]
 
 
@@ -365,11 +425,18 @@ def faults_of_dotted(span: str) -> Iterator[str]:
     """Yield why a name in a docstring, such as `module.NAME`, is not that of something of ours."""
     parts = span.removesuffix("()").split(".")
     owner, name = parts[-2:]
-    if name in FILES or parts[0] in OUTSIDE or is_key(span) or name in modules().get(owner, ()):
+    if (
+        name in FILES
+        or parts[0] in OUTSIDE
+        or is_key(span)
+        or name in modules().get(owner, ())
+    ):
         return
     if owner in modules():
         yield f"`{span}`: {owner} holds no {name}"
-    elif name in modules() or (name[:1].isupper() and any(name in held for held in modules().values())):
+    elif name in modules() or (
+        name[:1].isupper() and any(name in held for held in modules().values())
+    ):
         yield f"`{span}`: {name} is not in {owner}"
     elif owner not in identifiers() or name not in identifiers():
         yield f"`{span}`: no such name"
@@ -388,7 +455,9 @@ def identifiers() -> set[str]:
     found = set()
     for file in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            found |= {getattr(node, field, None) for field in ("id", "attr", "arg", "name")}
+            found |= {
+                getattr(node, field, None) for field in ("id", "attr", "arg", "name")
+            }
     return {word for word in found if isinstance(word, str)}
 
 
@@ -440,7 +509,9 @@ def test_names_that_are_gone_are_seen_in_docstrings(name: str) -> None:
     assert list(faults_of_remark(f"See `{name}`."))
 
 
-EXAMPLE = re.compile(r"`(scalestudy [^`]+ --from ([\w.]+))` prints\n\n```\n(.*?)```", re.DOTALL)
+EXAMPLE = re.compile(
+    r"`(scalestudy [^`]+ --from ([\w.]+))` prints\n\n```\n(.*?)```", re.DOTALL
+)
 """A command on the table before it, and its output."""
 
 
@@ -525,4 +596,6 @@ def test_texts_of_the_program_name_pages_that_exist() -> None:
         for page in re.findall(r"\bdocs/[\w/-]+\.md", file.read_text("utf-8"))
     }
     assert named
-    assert [(file, page) for file, page in sorted(named) if not (PROJECT / page).is_file()] == []
+    assert [
+        (file, page) for file, page in sorted(named) if not (PROJECT / page).is_file()
+    ] == []

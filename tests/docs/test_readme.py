@@ -15,7 +15,11 @@ def test_it_has_at_most_700_words_beside_its_code():
 
 @pytest.mark.slow
 def test_it_shows_lines_of_the_demo(call, tmp_path: Path):
-    shown = next(block for block in TEXT.split("```")[1::2] if block.lstrip().startswith("strategy "))
+    shown = next(
+        block
+        for block in TEXT.split("```")[1::2]
+        if block.lstrip().startswith("strategy ")
+    )
     lines = [line for line in shown.split("\n") if line not in ("", "...")]
     code, text, _ = call("demo", "--out", tmp_path / "page.html")
     assert code == 0

@@ -15,7 +15,9 @@ REFERENCE = PROJECT / "docs" / "reference"
 def section(page: str, anchor: str) -> str:
     """Return the text below this heading, up to the next heading of its level."""
     text = (REFERENCE / page).read_text("utf-8")
-    (level, rest), *_ = re.findall(rf"^(#+) [^\n]*{{ #{anchor} }}\n(.*)", text, re.MULTILINE | re.DOTALL)
+    (level, rest), *_ = re.findall(
+        rf"^(#+) [^\n]*{{ #{anchor} }}\n(.*)", text, re.MULTILINE | re.DOTALL
+    )
     return re.split(rf"^#{{1,{len(level)}}} ", rest, flags=re.MULTILINE)[0]
 
 
@@ -23,14 +25,20 @@ def named(text: str) -> list[str]:
     """Return code words in the first column of a section's tables; a ± adds the interval's ends."""
     cells = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
     words = [word for cell in cells for word in re.findall(r"`([\w-]+)`( ±)?", cell)]
-    return [name + end for name, sign in words for end in (("", "_low", "_high") if sign else ("",))]
+    return [
+        name + end
+        for name, sign in words
+        for end in (("", "_low", "_high") if sign else ("",))
+    ]
 
 
 def test_columns() -> None:
     rows = named(section("tables.md", "rows"))
     assert sorted([*rows, *COLUMNS]) == sorted(columns())
     assert re.findall(r"^ {8}(\w+): ", Costs.__doc__ or "", re.MULTILINE) == [*COLUMNS]
-    assert sorted(named(section("tables.md", "runs"))) == sorted([*RUN_FIELDS, "folder"])
+    assert sorted(named(section("tables.md", "runs"))) == sorted(
+        [*RUN_FIELDS, "folder"]
+    )
 
 
 def test_topics_of_checks() -> None:
@@ -39,14 +47,20 @@ def test_topics_of_checks() -> None:
 
 def test_every_metric_is_explained() -> None:
     text = (REFERENCE / "losses-and-metrics.md").read_text("utf-8")
-    assert [name for name in METRICS if f"`{name}" not in text.partition("## Metrics")[2]] == []
+    assert [
+        name for name in METRICS if f"`{name}" not in text.partition("## Metrics")[2]
+    ] == []
 
 
 def test_operations_of_augmentation_with_their_defaults() -> None:
     text = (REFERENCE / "augmentation.md").read_text("utf-8")
-    rows = re.findall(r"^\| `(\w+)(?:\(([\w, ]+)\))?` \|.*\|\s*([^|]*?)\s*\|$", text, re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+)(?:\(([\w, ]+)\))?` \|.*\|\s*([^|]*?)\s*\|$", text, re.MULTILINE
+    )
     told = {
-        name: dict(zip(re.findall(r"\w+", names), re.findall(r"[\w.]+", defaults), strict=True))
+        name: dict(
+            zip(re.findall(r"\w+", names), re.findall(r"[\w.]+", defaults), strict=True)
+        )
         for name, names, defaults in rows
     }
     known = {
@@ -60,7 +74,13 @@ def test_operations_of_augmentation_with_their_defaults() -> None:
 
 
 def test_names_of_a_task_file() -> None:
-    source = (SOURCE / "scalestudy" / "tasks" / "task_trial.py").read_text("utf-8")  # it imports a framework
+    source = (SOURCE / "scalestudy" / "tasks" / "task_trial.py").read_text(
+        "utf-8"
+    )  # it imports a framework
     (optional,) = re.findall(r'^_NAMES = """(.*?)"""', source, re.MULTILINE | re.DOTALL)
     page = (REFERENCE / "task-file.md").read_text("utf-8")
-    assert [name for name in ("model", "loss", "metrics", *optional.split()) if f"`{name}" not in page] == []
+    assert [
+        name
+        for name in ("model", "loss", "metrics", *optional.split())
+        if f"`{name}" not in page
+    ] == []

@@ -15,10 +15,16 @@ import pytest
 from chromium import COMMAND, Chromium, Tab
 from paths import PROJECT
 
-MISSING = [name for name in ("mkdocs", "material", "mkdocstrings") if importlib.util.find_spec(name) is None]
+MISSING = [
+    name
+    for name in ("mkdocs", "material", "mkdocstrings")
+    if importlib.util.find_spec(name) is None
+]
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (scalestudy[docs])"),
+    pytest.mark.skipif(
+        bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (scalestudy[docs])"
+    ),
 ]
 WITHOUT_NETWORK = """
 import socket
@@ -30,7 +36,14 @@ socket.getaddrinfo = socket.create_connection = socket.socket.connect = refused
 from mkdocs.__main__ import cli
 cli()
 """
-LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src", "iframe": "src"}
+LINKS = {
+    "a": "href",
+    "link": "href",
+    "img": "src",
+    "script": "src",
+    "source": "src",
+    "iframe": "src",
+}
 
 
 class Page(HTMLParser):
@@ -56,7 +69,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     variables = {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(PROJECT / "src")}
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_NETWORK, "build", "--strict", "--site-dir", str(folder)],
+        [
+            sys.executable,
+            "-c",
+            WITHOUT_NETWORK,
+            "build",
+            "--strict",
+            "--site-dir",
+            str(folder),
+        ],
         cwd=PROJECT,
         env=os.environ | variables,
         capture_output=True,
@@ -70,7 +91,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Page]:
-    return {file: Page(file.read_text("utf-8")) for file in site.rglob("*.html") if file.name != "404.html"}
+    return {
+        file: Page(file.read_text("utf-8"))
+        for file in site.rglob("*.html")
+        if file.name != "404.html"
+    }
 
 
 def broken(site: Path, pages: dict[Path, Page]) -> Iterator[str]:
@@ -80,7 +105,11 @@ def broken(site: Path, pages: dict[Path, Page]) -> Iterator[str]:
             address = urlsplit(link)
             if address.scheme or address.netloc:
                 continue
-            target = (file.parent / unquote(address.path)).resolve() if address.path else file
+            target = (
+                (file.parent / unquote(address.path)).resolve()
+                if address.path
+                else file
+            )
             target = target / "index.html" if target.is_dir() else target
             known = pages[target].anchors if target in pages else {address.fragment}
             if (
@@ -91,18 +120,31 @@ def broken(site: Path, pages: dict[Path, Page]) -> Iterator[str]:
                 yield f"{file.relative_to(site)}: {link}"
 
 
-def test_every_internal_link_and_anchor_holds(site: Path, pages: dict[Path, Page]) -> None:
+def test_every_internal_link_and_anchor_holds(
+    site: Path, pages: dict[Path, Page]
+) -> None:
     assert len(pages) > 20
-    assert [*broken(site.resolve(), {file.resolve(): page for file, page in pages.items()})] == []
+    assert [
+        *broken(site.resolve(), {file.resolve(): page for file, page in pages.items()})
+    ] == []
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_links_from_outside_the_site_lead_to_its_pages(
     name: str, site: Path, pages: dict[Path, Page]
 ) -> None:
-    links = re.findall(r"\]\(docs/([^)#\s]+)\.md(?:#([^)\s]+))?\)", (PROJECT / name).read_text("utf-8"))
-    files = {(page, anchor): site / f"{page.replace('README', 'index')}.html" for page, anchor in links}
-    wrong = [link for link, file in files.items() if file not in pages or link[1] not in pages[file].anchors]
+    links = re.findall(
+        r"\]\(docs/([^)#\s]+)\.md(?:#([^)\s]+))?\)", (PROJECT / name).read_text("utf-8")
+    )
+    files = {
+        (page, anchor): site / f"{page.replace('README', 'index')}.html"
+        for page, anchor in links
+    }
+    wrong = [
+        link
+        for link, file in files.items()
+        if file not in pages or link[1] not in pages[file].anchors
+    ]
     assert wrong == []
 
 
@@ -111,36 +153,63 @@ def test_a_broken_link_is_seen(tmp_path: Path) -> None:
     text = '<a href="other.html#here"></a><a href="other.html#gone"></a><img src="none.png">'
     (tmp_path / "page.html").write_text(text)
     pages = {file.resolve(): Page(file.read_text()) for file in tmp_path.glob("*.html")}
-    assert [*broken(tmp_path.resolve(), pages)] == ["page.html: other.html#gone", "page.html: none.png"]
+    assert [*broken(tmp_path.resolve(), pages)] == [
+        "page.html: other.html#gone",
+        "page.html: none.png",
+    ]
 
 
 def test_pages_load_nothing_from_elsewhere(pages: dict[Path, Page]) -> None:
-    elsewhere = {load for page in pages.values() for load in page.loads if urlsplit(load).netloc}
+    elsewhere = {
+        load for page in pages.values() for load in page.loads if urlsplit(load).netloc
+    }
     assert elsewhere == set()
 
 
-def test_generated_parts_hold_what_the_code_knows(pages: dict[Path, Page], site: Path) -> None:
+def test_generated_parts_hold_what_the_code_knows(
+    pages: dict[Path, Page], site: Path
+) -> None:
     from scalestudy.config.keys import SECTIONS, SWEEP_KEYS
     from scalestudy.launch.queue.site_profile import Site
     from scalestudy.plugins.strategies import REGISTRY
 
-    keys = {f"{section}.{key}" for section, model in SECTIONS.items() for key in model.model_fields}
-    assert keys | {f"sweep.{key}" for key in SWEEP_KEYS} <= _anchors(pages, "study-file")
-    assert {f"site.{key}" for key in Site.model_fields} - {"site.name"} <= _anchors(pages, "site-profile")
+    keys = {
+        f"{section}.{key}"
+        for section, model in SECTIONS.items()
+        for key in model.model_fields
+    }
+    assert keys | {f"sweep.{key}" for key in SWEEP_KEYS} <= _anchors(
+        pages, "study-file"
+    )
+    assert {f"site.{key}" for key in Site.model_fields} - {"site.name"} <= _anchors(
+        pages, "site-profile"
+    )
     table = (site / "reference" / "strategies.html").read_text("utf-8")
-    assert [name for name in REGISTRY.built_in() if f"<code>{name}</code>" not in table] == []
-    assert {"scalestudy-run", "scalestudy-model-predict"} <= _anchors(pages, "command-line")
+    assert [
+        name for name in REGISTRY.built_in() if f"<code>{name}</code>" not in table
+    ] == []
+    assert {"scalestudy-run", "scalestudy-model-predict"} <= _anchors(
+        pages, "command-line"
+    )
     assert {"scalestudy.run", "scalestudy.Workers.epochs"} <= _anchors(pages, "python")
-    assert not [file for file in pages if re.search("<!-- generated", file.read_text("utf-8"))]
+    assert not [
+        file for file in pages if re.search("<!-- generated", file.read_text("utf-8"))
+    ]
 
 
 @pytest.mark.browser
 @pytest.mark.skipif(COMMAND is None, reason="Chromium is not installed")
-def test_the_search_works_from_a_file_and_knows_the_words_of_other_tools(site: Path, tmp_path: Path) -> None:
+def test_the_search_works_from_a_file_and_knows_the_words_of_other_tools(
+    site: Path, tmp_path: Path
+) -> None:
     browser = Chromium(tmp_path / "profile")
     tab = Tab(browser)
     found = "[...document.querySelectorAll('.md-search-result__link')].map((link) => link.href)"
-    for word, page in (("OOM", "troubleshooting"), ("wandb", "dashboards"), ("speedup", "glossary")):
+    for word, page in (
+        ("OOM", "troubleshooting"),
+        ("wandb", "dashboards"),
+        ("speedup", "glossary"),
+    ):
         tab.visit(site / "guides" / "script.html")
         tab.run(
             "{ const field = document.querySelector('.md-search__input'); field.focus();"

@@ -41,7 +41,8 @@ def test_the_messages_of_the_page_are_those_of_the_program():
 
 
 @pytest.mark.parametrize(
-    "message", ["Expected a studied file", "the limit was met", "rank 3 was ended in 2 s"]
+    "message",
+    ["Expected a studied file", "the limit was met", "rank 3 was ended in 2 s"],
 )
 def test_another_message_is_seen(message):
     assert unknown(message)

@@ -19,7 +19,9 @@ BEFORE = {"cluster": "first-study"}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, list[str]]]:
+def folder(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str], tuple[Path, list[str]]]:
     """Run a page once; return its folder and the output that it shows but that was not printed."""
 
     @functools.cache
@@ -30,13 +32,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Pa
         missing = []
         for step in steps(FOLDER / f"{page}.md"):
             if isinstance(step, TutorialCommand) and (
-                not step.is_run or (step.needs_torch and not importlib.util.find_spec("torch"))
+                not step.is_run
+                or (step.needs_torch and not importlib.util.find_spec("torch"))
             ):
                 continue
             printed = do(step, place)
             if isinstance(step, TutorialCommand) and step.is_compared:
                 lines = differing(step.shown, printed)
-                missing += [f"$ {step.line}", *lines, "--- printed:", printed] if lines else []
+                missing += (
+                    [f"$ {step.line}", *lines, "--- printed:", printed] if lines else []
+                )
         return place, missing
 
     return run
@@ -56,7 +61,9 @@ def test_the_demo(folder):
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in ("install", "demo")])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in ("install", "demo")]
+)
 def test_a_tutorial(folder, page: str):
     _, missing = folder(page)
     assert not missing, "\n".join(missing)
@@ -74,14 +81,18 @@ def test_commands_that_need_a_cluster_exist(page: str):
             command = top
             while hasattr(command, "commands"):
                 command = command.commands[words.pop(0)]
-            known = {option for parameter in command.params for option in parameter.opts}
+            known = {
+                option for parameter in command.params for option in parameter.opts
+            }
             assert {word for word in words if word.startswith("-")} <= known, step.line
 
 
 def test_numbers_are_set_aside_and_words_are_not():
     shown = ("native   1  10.2  1.00  0.962 ± 0.007", "...", "Page: a.html")
     assert not differing(
-        shown, "first\nnative 2 1:03 min 0.9 0.8 (0.1–3)\n".replace("1:03 min", "63") + "Page: a.html\n"
+        shown,
+        "first\nnative 2 1:03 min 0.9 0.8 (0.1–3)\n".replace("1:03 min", "63")
+        + "Page: a.html\n",
     )
     assert differing(shown, "native 1 10 1 0.9\nPage: b.html\n") == ["Page: a.html"]
     assert differing(("a", "b"), "a\nc\nb\n") == ["a", "b"]

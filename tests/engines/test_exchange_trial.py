@@ -47,10 +47,14 @@ class Counting(TensorGroup):
             self.now += 1.0
             return value
 
-        return tf.ensure_shape(tf.numpy_function(summed, [tensor], tensor.dtype), tensor.shape)
+        return tf.ensure_shape(
+            tf.numpy_function(summed, [tensor], tensor.dtype), tensor.shape
+        )
 
 
-def test_a_sums_time_is_that_of_many_chained_in_one_call_divided_by_their_number(framework, monkeypatch):
+def test_a_sums_time_is_that_of_many_chained_in_one_call_divided_by_their_number(
+    framework, monkeypatch
+):
     group, looks = Counting(), []
 
     def clock():
@@ -60,7 +64,9 @@ def test_a_sums_time_is_that_of_many_chained_in_one_call_divided_by_their_number
     monkeypatch.setattr(exchange_trial.time, "perf_counter", clock)
     assert exchange_trial.time_calls(TensorFlowTrial(), group, 1024, 3, 20) == 1.0
     assert group.sums == 4 * 20, "a call to connect, and three that are timed"
-    assert looks == [0, 20, 20, 40, 40, 60, 60, 80], "nobody waits for a sum but the last one of a call"
+    assert looks == [0, 20, 20, 40, 40, 60, 60, 80], (
+        "nobody waits for a sum but the last one of a call"
+    )
 
 
 def test_the_known_sum_is_taken_by_a_compiled_function_on_the_device(framework):
@@ -75,7 +81,9 @@ def test_the_known_sum_is_taken_by_a_compiled_function_on_the_device(framework):
         compiled, group = [], Other()
         group.count = count
         if count == 1.0:
-            assert exchange_trial.prove(TensorFlowTrial(), group, placement, "cpu") is None
+            assert (
+                exchange_trial.prove(TensorFlowTrial(), group, placement, "cpu") is None
+            )
         else:
             with pytest.raises(RunError, match="rank 0 counted 2 times"):
                 exchange_trial.prove(TensorFlowTrial(), group, placement, "cpu")

@@ -10,11 +10,20 @@ from hypothesis import strategies as st
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines import group as joining
-from scalestudy.engines.group import Group, Joined, Replicas, in_buckets, in_halves, sum_gradients
+from scalestudy.engines.group import (
+    Group,
+    Joined,
+    Replicas,
+    in_buckets,
+    in_halves,
+    sum_gradients,
+)
 from scalestudy.plugins.strategies import Traits, traits, working_names
 from scalestudy.util.errors import UserError
 
-COMPUTED_HERE = [n for n in working_names() if traits(n).one_process and not traits(n).library]
+COMPUTED_HERE = [
+    n for n in working_names() if traits(n).one_process and not traits(n).library
+]
 ALONE = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
 
 
@@ -29,7 +38,9 @@ def test_the_row_of_a_strategy_is_enough_to_join_it(monkeypatch):
     module = ModuleType("their_strategy")
     module.join = join
     monkeypatch.setitem(sys.modules, "their_strategy", module)
-    row = Traits("theirs", "another package's", "tensorflow", join="their_strategy:join")
+    row = Traits(
+        "theirs", "another package's", "tensorflow", join="their_strategy:join"
+    )
     monkeypatch.setattr(joining, "traits", {"theirs": row}.__getitem__)
     group, replicas = joining.join("theirs", ALONE, workers=2, device="cpu")
     assert (group.size, replicas.workers, replicas.slices) == (1, 2, ((0, 2),))
@@ -43,14 +54,20 @@ def test_the_workers_of_one_process_are_all_computed_there(framework, name):
     group, replicas = joining.join(name, ALONE, workers=workers, device="cpu")
     assert (group.rank, group.size) == (0, 1)
     assert group.communication == ("ring" if name == "mirrored" else None)
-    computed = [worker for first, last in replicas.slices for worker in range(first, last)]
+    computed = [
+        worker for first, last in replicas.slices for worker in range(first, last)
+    ]
     assert computed == list(range(replicas.workers)) == list(range(workers))
-    assert len(replicas.slices) == replicas.size == traits(name).workers_at_once(workers)
+    assert (
+        len(replicas.slices) == replicas.size == traits(name).workers_at_once(workers)
+    )
     if traits(name).engine != "tensorflow":
         return
     with replicas.scope():
         variable = framework.Variable([1.0, 2.0])
-    assert [copy.tolist() for copy in replicas.copies(variable)] == [[1.0, 2.0]] * replicas.size
+    assert [copy.tolist() for copy in replicas.copies(variable)] == [
+        [1.0, 2.0]
+    ] * replicas.size
 
 
 @pytest.mark.engine
@@ -74,8 +91,14 @@ def test_one_process_alone_is_its_own_group():
     (gathered,) = group.gather([values])
     assert gathered.tobytes() == values.tobytes()
     odd = np.arange(10, dtype=np.float16).reshape(2, 5)
-    (first, empty, second) = group.gather([odd, np.zeros((0, 3), np.float32), np.array([True])])
-    assert (first.tolist(), empty.shape, second.tolist()) == (odd.tolist(), (0, 3), [True])
+    (first, empty, second) = group.gather(
+        [odd, np.zeros((0, 3), np.float32), np.array([True])]
+    )
+    assert (first.tolist(), empty.shape, second.tolist()) == (
+        odd.tolist(),
+        (0, 3),
+        [True],
+    )
     assert group.gather([]) == []
     assert group.build_record() == {}
 
@@ -89,7 +112,11 @@ SIZES = st.lists(st.integers(0, 100), max_size=20)
         # last gradients first, in the model's order within a bucket
         ([1, 2, 3, 4, 5], 7, ((3, 4), (0, 1, 2))),
         ([1, 2, 3, 4, 5], 5, ((4,), (2, 3), (0, 1))),
-        ([1, 50, 1], 10, ((1, 2), (0,))),  # a gradient larger than a bucket is not divided
+        (
+            [1, 50, 1],
+            10,
+            ((1, 2), (0,)),
+        ),  # a gradient larger than a bucket is not divided
         ([4, 4, 4], None, ((0, 1, 2),)),
         ([4, 4, 4], 100, ((0, 1, 2),)),
         ([], 10, ()),
@@ -101,9 +128,13 @@ def test_buckets_are_closed_as_soon_as_they_are_full(sizes, limit, buckets):
 
 
 @given(SIZES, st.integers(1, 200))
-def test_each_gradient_is_in_one_bucket_and_all_buckets_but_the_last_are_full(sizes, limit):
+def test_each_gradient_is_in_one_bucket_and_all_buckets_but_the_last_are_full(
+    sizes, limit
+):
     buckets = in_buckets(sizes, limit)
-    assert [index for bucket in reversed(buckets) for index in bucket] == list(range(len(sizes)))
+    assert [index for bucket in reversed(buckets) for index in bucket] == list(
+        range(len(sizes))
+    )
     held = [[sizes[index] for index in bucket] for bucket in buckets]
     assert all(sum(each) >= limit for each in held[:-1])
     assert all(sum(each[1:]) < limit for each in held)  # closed as soon as it was full
@@ -119,12 +150,16 @@ def test_sums_come_back_in_the_order_of_the_gradients(sizes, limit):
 
     gradients = list(range(len(sizes)))
     buckets = in_buckets(sizes, limit)
-    assert sum_gradients(gradients, buckets, all_reduce) == [10 * gradient for gradient in gradients]
+    assert sum_gradients(gradients, buckets, all_reduce) == [
+        10 * gradient for gradient in gradients
+    ]
     assert [tuple(part) for part in asked] == list(buckets)
 
 
 def test_halves_have_equal_work_and_the_last_layers_come_first():
     assert in_halves([1, 1, 1, 1]) == ((2, 3), (0, 1))
-    assert in_halves([6, 1, 1]) == ((0, 1, 2),)  # the first half would hold all gradients
+    assert in_halves([6, 1, 1]) == (
+        (0, 1, 2),
+    )  # the first half would hold all gradients
     assert in_halves([1, 1, 6]) == ((2,), (0, 1))
     assert in_halves([]) == ()

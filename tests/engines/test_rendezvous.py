@@ -37,7 +37,9 @@ def folder(tmp_path, monkeypatch) -> Path:
     """The folder of a run on two nodes whose names do not resolve."""
     monkeypatch.setenv(MEETING, str(tmp_path))
     monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "20")
-    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: [host] if host[:1].isdigit() else [])
+    monkeypatch.setattr(
+        rendezvous, "addresses_of", lambda host: [host] if host[:1].isdigit() else []
+    )
     return tmp_path
 
 
@@ -54,12 +56,16 @@ def outward(monkeypatch):
 def reached_by(port: int) -> tuple[threading.Thread, list[str]]:
     """Start another rank, which waits; return its thread and the address that it reaches."""
     reached: list[str] = []
-    other = threading.Thread(target=lambda: reached.append(meeting_address(place(1, port))), daemon=True)
+    other = threading.Thread(
+        target=lambda: reached.append(meeting_address(place(1, port))), daemon=True
+    )
     other.start()
     return other, reached
 
 
-def test_who_waits_takes_the_address_that_rank_0_tells_once_it_listens_there(folder, outward):
+def test_who_waits_takes_the_address_that_rank_0_tells_once_it_listens_there(
+    folder, outward
+):
     outward("127.0.0.3")
     port = free_port()
     other, reached = reached_by(port)
@@ -83,12 +89,16 @@ def test_of_several_it_is_the_first_that_is_reached(folder, outward):
 
 def test_an_address_that_a_name_tells_is_the_only_one(folder, outward, monkeypatch):
     outward("10.0.0.1", "10.9.0.1")
-    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: {NAMES[0]: ["10.9.0.1"]}[host])
+    monkeypatch.setattr(
+        rendezvous, "addresses_of", lambda host: {NAMES[0]: ["10.9.0.1"]}[host]
+    )
     assert own_addresses(place(0)) == [meeting_address(place(0))] == ["10.9.0.1"]
     assert [file.read_text() for file in folder.iterdir()] == ["10.9.0.1"]
 
 
-def test_addresses_that_another_user_could_have_written_are_not_taken(folder, outward, monkeypatch):
+def test_addresses_that_another_user_could_have_written_are_not_taken(
+    folder, outward, monkeypatch
+):
     outward("127.0.0.6")
     monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "0")
     port = free_port()
@@ -109,13 +119,17 @@ def test_without_a_common_folder_names_are_resolved(folder, monkeypatch):
     monkeypatch.delenv(MEETING)
     with pytest.raises(RunError, match=NAMES[0]):  # at once: no rank writes an address
         meeting_address(place(1))
-    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: ["127.0.1.1", "127.0.0.7"])
+    monkeypatch.setattr(
+        rendezvous, "addresses_of", lambda host: ["127.0.1.1", "127.0.0.7"]
+    )
     monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "0")
     with pytest.raises(RunError, match="no address"):  # they all belong to this host
         meeting_address(place(1))
 
 
-def test_a_run_on_one_node_meets_at_the_loopback_and_tells_nothing(tmp_path, monkeypatch):
+def test_a_run_on_one_node_meets_at_the_loopback_and_tells_nothing(
+    tmp_path, monkeypatch
+):
     monkeypatch.delenv(MEETING, raising=False)
     alone = place(0, hosts=("n1", "n1"))
     with meeting_in(tmp_path, alone):
@@ -146,7 +160,9 @@ def test_the_interface_of_a_host_without_a_name_is_that_on_the_way_to_rank_0(fol
 
 def test_what_waits_by_itself_is_told_an_address_at_once(outward, monkeypatch):
     outward("10.0.0.1")
-    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: {NAMES[0]: ["127.0.1.1"]}.get(host, []))
+    monkeypatch.setattr(
+        rendezvous, "addresses_of", lambda host: {NAMES[0]: ["127.0.1.1"]}.get(host, [])
+    )
     assert find_address(place(0)) == "10.0.0.1"
     assert find_address(place(1)) == "127.0.1.1"
     with pytest.raises(RunError, match=NAMES[1]):

@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[2]
 def node(tmp_path):
     """Run a script on a node with GPUs of these capabilities, or with a driver that reports none."""
 
-    def on(script, *capabilities, machine="x86_64", tells=True, listed=None, **variables):
+    def on(
+        script, *capabilities, machine="x86_64", tells=True, listed=None, **variables
+    ):
         lines = "\\n".join(capabilities)
         query = f"printf '{lines}\\n'" if tells and capabilities else "exit 2"
         listed = bool(capabilities) if listed is None else listed
@@ -31,7 +33,11 @@ def node(tmp_path):
             capture_output=True,
             text=True,
             check=False,
-            env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "VENV": str(tmp_path / "venv"), **variables},
+            env={
+                "PATH": f"{tmp_path}:{os.environ['PATH']}",
+                "VENV": str(tmp_path / "venv"),
+                **variables,
+            },
         )
 
     return on
@@ -55,7 +61,10 @@ def test_the_oldest_gpu_of_a_node_decides(node, capabilities, device):
 
 def test_gpus_of_other_machines_are_left_out_aloud_or_refused(node, tmp_path):
     done = node("device.sh", "9.0", machine="aarch64")
-    assert done.stdout.split() == ["cpu"] and "package for aarch64 has no CUDA" in done.stderr
+    assert (
+        done.stdout.split() == ["cpu"]
+        and "package for aarch64 has no CUDA" in done.stderr
+    )
     done = node("setup.sh", "9.0", machine="aarch64", DEVICE="gpu")
     assert done.returncode == 1 and "received aarch64" in done.stderr
     assert not (tmp_path / "venv").exists()

@@ -19,7 +19,9 @@ def shellcheck(text: str, shell: str) -> str:
     if shutil.which("shellcheck") is None:
         pytest.skip("no shellcheck: install it (Debian: apt-get install shellcheck)")
     command = ["shellcheck", f"--shell={shell}", "--external-sources", "-"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, cwd=FOLDER)
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, check=False, cwd=FOLDER
+    )
     return done.stdout
 
 
@@ -37,19 +39,29 @@ def sections(recipe: Path) -> dict[str, str]:
 def rendered(recipe: Path) -> dict[str, str]:
     """Return the sections with the values of %arguments filled in, as by Apptainer."""
     found = sections(recipe)
-    values = dict(line.strip().split("=", 1) for line in found["arguments"].splitlines() if line.strip())
+    values = dict(
+        line.strip().split("=", 1)
+        for line in found["arguments"].splitlines()
+        if line.strip()
+    )
 
     def value(match: re.Match[str]) -> str:
         return values[match[1]]
 
-    return {name: re.sub(r"\{\{ *(\w+) *\}\}", value, text) for name, text in found.items()}
+    return {
+        name: re.sub(r"\{\{ *(\w+) *\}\}", value, text) for name, text in found.items()
+    }
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
 def test_every_value_of_a_recipe_is_given(recipe):
     found = rendered(recipe)
     assert not re.search(r"\{\{|\}\}", "".join(found.values()))
-    header = [line for line in found["header"].splitlines() if line and not line.startswith("#")]
+    header = [
+        line
+        for line in found["header"].splitlines()
+        if line and not line.startswith("#")
+    ]
     assert [line.split(":")[0] for line in header] == ["Bootstrap", "From"]
 
 
@@ -73,7 +85,9 @@ def test_files_of_a_recipe_exist_and_hold_what_it_runs(recipe):
         assert (ROOT / (placed[target] + path.removeprefix(target))).exists(), path
 
 
-def run(script: str, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+def run(
+    script: str, *arguments: str, **variables: str
+) -> "subprocess.CompletedProcess[str]":
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables}
     return subprocess.run(
         [str(FOLDER / script), *arguments],
@@ -99,7 +113,9 @@ def test_nccl_on_cpus_is_refused_before_anything_is_made(tmp_path):
         ("tensorflow", {"DEVICE": "torch-gpu"}),
     ],
 )
-def test_two_versions_of_cuda_are_refused_in_one_environment(tmp_path, there, variables):
+def test_two_versions_of_cuda_are_refused_in_one_environment(
+    tmp_path, there, variables
+):
     if there:
         package = tmp_path / "lib" / "python3.11" / "site-packages" / there
         package.mkdir(parents=True)
@@ -117,14 +133,18 @@ def test_on_gpus_both_engines_get_an_environment_each_by_one_command(tmp_path):
     for name in ("both", "both-torch"):
         programs = tmp_path / name / "bin"
         programs.mkdir(parents=True)
-        write_program(programs / "python", f'echo "$@" >>"{tmp_path / name}/asked"\n{OWN_SOURCE}')
+        write_program(
+            programs / "python", f'echo "$@" >>"{tmp_path / name}/asked"\n{OWN_SOURCE}'
+        )
         write_program(programs / "scalestudy", "")
     path = f"{tools}:{os.environ['PATH']}"
     variables = {"DEVICE": "gpu", "TORCH": "1", "HOROVOD": "0", "PATH": path}
     done = run("setup.sh", VENV=str(tmp_path / "both"), **variables)
     assert done.returncode == 0, done.stderr
     for name, lock in (("both", "gpu"), ("both-torch", "torch-gpu")):
-        locks = re.findall(r"-r requirements/(\S+).txt", (tmp_path / name / "asked").read_text())
+        locks = re.findall(
+            r"-r requirements/(\S+).txt", (tmp_path / name / "asked").read_text()
+        )
         assert locks == [lock]
     assert f'torch = "{tmp_path / "both-torch"}"' in done.stderr
 
@@ -160,14 +180,22 @@ def clone(tmp_path):
     for name in ("environments", "requirements"):
         shutil.copytree(ROOT / name, folder / name)
     (folder / "pyproject.toml").touch()
-    write_program(folder / "environments" / "build-horovod.sh", 'echo built >>built; touch "$1/../loads"')
+    write_program(
+        folder / "environments" / "build-horovod.sh",
+        'echo built >>built; touch "$1/../loads"',
+    )
     write_program(tmp_path / "python", PYTHON)
     (folder / "tensorflow").write_text("2.21.0")
     return folder
 
 
 def set_up(folder, **variables):
-    python = {"PYTHON": str(folder.parent / "python"), "DEVICE": "cpu", "VENV": "", "HOROVOD": "1"}
+    python = {
+        "PYTHON": str(folder.parent / "python"),
+        "DEVICE": "cpu",
+        "VENV": "",
+        "HOROVOD": "1",
+    }
     return subprocess.run(
         [folder / "environments" / "setup.sh"],
         env=os.environ | python | variables,
@@ -194,10 +222,14 @@ def test_set_up_records_project_environment_and_tensorflow(clone):
     ]
     assert starts(clone)
     again = set_up(clone)
-    assert again.stderr.splitlines() == [f"setup: ready: {clone / '.venv'}/bin/scalestudy"]
+    assert again.stderr.splitlines() == [
+        f"setup: ready: {clone / '.venv'}/bin/scalestudy"
+    ]
 
 
-@pytest.mark.parametrize("move", [shutil.move, shutil.copytree], ids=["moved", "copied"])
+@pytest.mark.parametrize(
+    "move", [shutil.move, shutil.copytree], ids=["moved", "copied"]
+)
 def test_a_clone_elsewhere_gets_an_environment_and_a_source_of_its_own(clone, move):
     set_up(clone)
     other = clone.parent / "other"
@@ -260,7 +292,9 @@ def write_program(path: Path, line: str) -> None:
     path.chmod(0o755)
 
 
-def test_pytorch_beside_tensorflow_is_refused_for_gpus_without_code_in_cuda_13(tmp_path):
+def test_pytorch_beside_tensorflow_is_refused_for_gpus_without_code_in_cuda_13(
+    tmp_path,
+):
     done = run("setup.sh", VENV=str(tmp_path / "new"), DEVICE="gpu-volta", TORCH="1")
     assert done.returncode == 1 and "7.5" in done.stderr
     assert not (tmp_path / "new").exists()
@@ -278,11 +312,17 @@ def test_pytorch_goes_beside_tensorflow_on_cpus_by_one_version():
     }
     assert "torch" not in torch  # pinned by version, not by hash
     assert torch.items() <= gpu.items()
-    assert any(name.endswith("-cu13") for name in gpu) and not any(name.endswith("-cu12") for name in gpu)
+    assert any(name.endswith("-cu13") for name in gpu) and not any(
+        name.endswith("-cu12") for name in gpu
+    )
 
 
-def test_what_horovod_cannot_be_built_without_is_named_before_anything_is_made(tmp_path):
-    done = run("venv.sh", str(tmp_path / "new"), DEVICE="gpu", HOROVOD_CUDA_HOME=str(tmp_path))
+def test_what_horovod_cannot_be_built_without_is_named_before_anything_is_made(
+    tmp_path,
+):
+    done = run(
+        "venv.sh", str(tmp_path / "new"), DEVICE="gpu", HOROVOD_CUDA_HOME=str(tmp_path)
+    )
     assert done.returncode == 1
     assert f"nvcc (in HOROVOD_CUDA_HOME={tmp_path})" in done.stderr
     assert "HOROVOD=0" in done.stderr
@@ -290,7 +330,9 @@ def test_what_horovod_cannot_be_built_without_is_named_before_anything_is_made(t
 
 
 def test_a_site_profile_that_is_not_there_is_named(tmp_path):
-    done = run("venv.sh", str(tmp_path / "new"), SITE="nowhere", XDG_CONFIG_HOME=str(tmp_path))
+    done = run(
+        "venv.sh", str(tmp_path / "new"), SITE="nowhere", XDG_CONFIG_HOME=str(tmp_path)
+    )
     assert done.returncode == 1
     assert f"{tmp_path}/scalestudy/sites/nowhere.toml" in done.stderr
 
@@ -308,7 +350,10 @@ def loaded(tmp_path):
     setup.chmod(0o755)
     (tmp_path / "module").write_text('#!/bin/sh\necho "module $*"\n')
     (tmp_path / "module").chmod(0o755)
-    return {"SCALESTUDY_PROJECT": str(tmp_path / "project"), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    return {
+        "SCALESTUDY_PROJECT": str(tmp_path / "project"),
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+    }
 
 
 def test_modules_proxies_and_folder_come_from_the_site_profile(tmp_path, loaded):
@@ -317,7 +362,9 @@ def test_modules_proxies_and_folder_come_from_the_site_profile(tmp_path, loaded)
         f'cpus_per_node = 4\nmodules = ["GCC/12", "Python/3.11"]\nenvironment = "{folder}"\n'
         'env = {http_proxy = "http://p:3128/?a=$b"}\n'
     )
-    done = run("venv.sh", DEVICE="cpu", HOROVOD="0", SITE=str(tmp_path / "site.toml"), **loaded)
+    done = run(
+        "venv.sh", DEVICE="cpu", HOROVOD="0", SITE=str(tmp_path / "site.toml"), **loaded
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "module purge",

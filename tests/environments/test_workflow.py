@@ -11,7 +11,9 @@ def test_it_calls_targets_of_the_makefile_and_all_tests_among_them():
     makefile = (ROOT / "Makefile").read_text()
     called = {
         target
-        for words in re.findall(r"run: make (.+)", re.sub(r"\$\{\{.*?\}\}", "", WORKFLOW))
+        for words in re.findall(
+            r"run: make (.+)", re.sub(r"\$\{\{.*?\}\}", "", WORKFLOW)
+        )
         for target in words.split()
         if "=" not in target
     }
@@ -22,7 +24,8 @@ def test_it_calls_targets_of_the_makefile_and_all_tests_among_them():
 
 def test_the_tests_run_under_every_python_that_the_set_up_takes():
     bounds = re.search(
-        r"\((3), (\d+)\) <= sys.version_info < \(3, (\d+)\)", (ROOT / "environments" / "setup.sh").read_text()
+        r"\((3), (\d+)\) <= sys.version_info < \(3, (\d+)\)",
+        (ROOT / "environments" / "setup.sh").read_text(),
     )
     matrix = re.search(r"python: \[(.*)\]", WORKFLOW)
     assert bounds and matrix

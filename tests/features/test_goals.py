@@ -6,7 +6,13 @@ import pytest
 import synthetic
 from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.goals import Goal, advise_document, advise_json, answer, headline
+from scalestudy.features.goals import (
+    Goal,
+    advise_document,
+    advise_json,
+    answer,
+    headline,
+)
 from scalestudy.report.document import Table
 from scalestudy.report.results import results_table
 from scalestudy.report.write_document import markdown
@@ -20,10 +26,17 @@ def runs(times, per_node=None, **options):
     for workers, seconds in times.items():
         for seed, noise in enumerate(NOISE):
             run = synthetic.run(
-                "native", workers, seed, throughput=1e6 / seconds, training_seconds=seconds * noise, **options
+                "native",
+                workers,
+                seed,
+                throughput=1e6 / seconds,
+                training_seconds=seconds * noise,
+                **options,
             )
             result = run.result.model_copy(update={"wall_seconds": seconds * noise})
-            hosts = [f"n{rank // per_node}" if per_node else "n0" for rank in range(workers)]
+            hosts = [
+                f"n{rank // per_node}" if per_node else "n0" for rank in range(workers)
+            ]
             ranks = tuple(
                 synthetic.rank(workers).model_copy(update={"rank": rank, "host": host})
                 for rank, host in enumerate(hosts)
@@ -64,7 +77,9 @@ def test_a_deadline_that_no_row_meets_names_the_fastest_and_what_more_workers_ma
 
 
 def test_where_nodes_are_billed_a_full_node_costs_least():
-    findings = analyse("made", list(runs(AMDAHL, per_node=4)), criteria=Criteria(bill="node"))
+    findings = analyse(
+        "made", list(runs(AMDAHL, per_node=4)), criteria=Criteria(bill="node")
+    )
     result = answer(findings, Goal(1e6))
     assert result.best.key.workers == 4
     assert result.best.cost.value == pytest.approx(2.67, abs=0.02)
@@ -85,9 +100,14 @@ def test_no_row_that_the_decision_refuses_is_advised_for_another_goal():
 
 
 def test_where_nothing_was_learned_a_deadline_is_answered_by_that_and_not_by_time():
-    failed = [synthetic.run("native", n, metric="accuracy", quality=0.1, chance=0.12) for n in (1, 2)]
+    failed = [
+        synthetic.run("native", n, metric="accuracy", quality=0.1, chance=0.12)
+        for n in (1, 2)
+    ]
     nothing = analyse("made", failed)
-    assert headline(nothing, answer(nothing, Goal(7200.0))).endswith(nothing.advice.headline)
+    assert headline(nothing, answer(nothing, Goal(7200.0))).endswith(
+        nothing.advice.headline
+    )
     sound = analyse("made", synthetic.seeded((1, 2)))
     assert sound.advice.headline not in headline(sound, answer(sound, Goal(1.0)))
 

@@ -13,15 +13,33 @@ from scalestudy.config.keys import SECTIONS
 from scalestudy.features.share import CHECKED, is_plain
 from scalestudy.store.study_folder import StudyFolder
 
-SECRETS = ("acme", "jdoe", "secret", "orchard", "GPU-1f2e", "918273", "bruise", "mildew", "cidered", "ember")
+SECRETS = (
+    "acme",
+    "jdoe",
+    "secret",
+    "orchard",
+    "GPU-1f2e",
+    "918273",
+    "bruise",
+    "mildew",
+    "cidered",
+    "ember",
+)
 """Parts of all paths, hosts, users, studies, tasks, classes, metrics, sources, UUIDs, jobs and variables."""
 
 
 def named_runs(metric="iou", swept=None):
     """Three seeds on one and two workers, with a name in every field of their results that can hold one."""
     runs = []
-    for made in synthetic.seeded((1, 2), ("horovod",), swept=swept or {"train.batch_size": 8}):
-        found = {"loss": 0.2, metric: made.result.quality, f"{metric}_bruise": 0.5, f"{metric}_mildew": 0.6}
+    for made in synthetic.seeded(
+        (1, 2), ("horovod",), swept=swept or {"train.batch_size": 8}
+    ):
+        found = {
+            "loss": 0.2,
+            metric: made.result.quality,
+            f"{metric}_bruise": 0.5,
+            f"{metric}_mildew": 0.6,
+        }
         result = made.result.model_copy(
             update={
                 "metric": metric,
@@ -64,7 +82,10 @@ def write(path, runs, build=BUILD):
                     "kernel": "6.1.0-acme",
                     "environment_name": "/home/jdoe/venv",
                     "environment_id": "secret",
-                    "environment": {"SLURM_JOB_ID": "918273", "CUDA_CACHE_PATH": "/home/jdoe"},
+                    "environment": {
+                        "SLURM_JOB_ID": "918273",
+                        "CUDA_CACHE_PATH": "/home/jdoe",
+                    },
                     "unmeasured": {"gpu_joules": "/sys of acme"},
                     "build": build,
                 }
@@ -90,11 +111,20 @@ def own(tmp_path_factory):
     ]
     unique = [
         type(run)(
-            run.result.model_copy(update={"name": f"p{place}", "better": "higher"}), run.epochs, run.folder
+            run.result.model_copy(update={"name": f"p{place}", "better": "higher"}),
+            run.epochs,
+            run.folder,
         )
         for place, run in enumerate(runs)
     ]
-    write(path, unique, {"torch": {"cuda_version": "12.8", "prefix": "/opt/acme/torch"}, "by": ["jdoe"]})
+    write(
+        path,
+        unique,
+        {
+            "torch": {"cuda_version": "12.8", "prefix": "/opt/acme/torch"},
+            "by": ["jdoe"],
+        },
+    )
     record = json.loads((path / "study.json").read_text())
     record["study"]["task"] = "/home/jdoe/secret_task.py"
     record["study"]["data"] |= {
@@ -104,7 +134,10 @@ def own(tmp_path_factory):
         "colours": {"bruise": "#ff0000", "mildew": "#00ff00"},
         "group_pattern": "^(bruise|mildew)",
     }
-    record["study"]["launch"] |= {"site": "acme.toml", "environments": {"tensorflow": "/home/jdoe/venv"}}
+    record["study"]["launch"] |= {
+        "site": "acme.toml",
+        "environments": {"tensorflow": "/home/jdoe/venv"},
+    }
     (path / "study.json").write_text(json.dumps(record))
     return StudyFolder.open(path)
 
@@ -144,14 +177,19 @@ def test_no_name_is_in_the_file(name, missing, share, request):
 def test_a_study_differs_in_nothing_from_its_shared_file(call, study, shared):
     compared = json.loads(call("compare", study.path, shared, "--format", "json")[1])
     assert compared["asked"] == []
-    changes = {(row["strategy"], row["workers"], row["quantity"]): row["change"] for row in compared["rows"]}
+    changes = {
+        (row["strategy"], row["workers"], row["quantity"]): row["change"]
+        for row in compared["rows"]
+    }
     assert changes == {
         ("horovod", workers, quantity): 0.0 if quantity == "quality" else 1.0
         for workers in (1, 2)
         for quantity in ("rate", "training_seconds", "quality")
     }
     assert all(row["reference_value"] == row["other_value"] for row in compared["rows"])
-    assert all(row["paired"] for row in compared["rows"] if row["quantity"] == "quality")
+    assert all(
+        row["paired"] for row in compared["rows"] if row["quantity"] == "quality"
+    )
     markdown = call("compare", study.path, shared, "--format", "markdown")[1]
     assert "Other differences" not in markdown and "Not compared" not in markdown
 
@@ -170,9 +208,15 @@ def test_what_is_kept_is_what_was_measured(study, shared):
             assert run["result"][name] == getattr(result, name)
         assert run["result"]["swept"] == {"train.batch_size": 8}
         assert run["result"]["hosts"] == ["node1", "node2"]
-        assert run["epochs"]["train_seconds"] == [epoch.train_seconds for epoch in ours.epochs]
-        assert run["epochs"]["validation"]["iou"] == [epoch.validation["iou"] for epoch in ours.epochs]
-        assert [rank["host"] for rank in run["ranks"]] == ["node1", "node2"][: result.workers]
+        assert run["epochs"]["train_seconds"] == [
+            epoch.train_seconds for epoch in ours.epochs
+        ]
+        assert run["epochs"]["validation"]["iou"] == [
+            epoch.validation["iou"] for epoch in ours.epochs
+        ]
+        assert [rank["host"] for rank in run["ranks"]] == ["node1", "node2"][
+            : result.workers
+        ]
         first = run["ranks"][0]
         assert first["devices"] == ["NVIDIA H200"] and first["driver"] == "570.1"
         assert first["versions"] == ours.ranks[0].versions
@@ -182,18 +226,27 @@ def test_what_is_kept_is_what_was_measured(study, shared):
 def test_of_a_study_of_ones_own_numbers_are_kept(call, own, own_shared):
     kept = json.loads(own_shared.read_text())
     assert kept["study"] == "own task"
-    assert {"task", "data.source", "data.read", "data.colours", "data.group_pattern", "launch.site"} <= {
-        *kept["withheld"]
-    }
+    assert {
+        "task",
+        "data.source",
+        "data.read",
+        "data.colours",
+        "data.group_pattern",
+        "launch.site",
+    } <= {*kept["withheld"]}
     assert kept["asked"]["train.batch_size"] == 32
     results = [run["result"] for run in kept["runs"]]
-    assert [result["swept"]["data.source"] for result in results] == ["own 1"] * 6 + ["own 2"] * 6
+    assert [result["swept"]["data.source"] for result in results] == ["own 1"] * 6 + [
+        "own 2"
+    ] * 6
     qualities = [run.result.quality for run in read_study(own).runs]
     assert [result["quality"] for result in results] == qualities
     assert all(rank["build"] == BUILD for run in kept["runs"] for rank in run["ranks"])
     # The quality's name is the user's own; its values are not.
     assert {result["metric"] for result in results} == {""}
-    assert [run["epochs"]["validation"][""][-1] for run in kept["runs"]] == pytest.approx(
+    assert [
+        run["epochs"]["validation"][""][-1] for run in kept["runs"]
+    ] == pytest.approx(
         [run.epochs[-1].validation["cidered"] for run in read_study(own).runs]
     )
 
@@ -207,8 +260,12 @@ def test_qualities_of_unnamed_data_are_not_paired(call, own, own_shared, tmp_pat
 
 def test_a_diverged_run_is_shared(share, tmp_path):
     made = synthetic.run("horovod", 1, 0, quality=float("nan"))
-    epochs = tuple(epoch.model_copy(update={"loss": float("inf")}) for epoch in made.epochs)
-    folder = synthetic.write(tmp_path / "made", "made", [type(made)(made.result, epochs, made.folder)])
+    epochs = tuple(
+        epoch.model_copy(update={"loss": float("inf")}) for epoch in made.epochs
+    )
+    folder = synthetic.write(
+        tmp_path / "made", "made", [type(made)(made.result, epochs, made.folder)]
+    )
     (run,) = read_shared(share(folder)).findings().runs
     assert run.result.quality is not None and math.isnan(run.result.quality)
     assert [epoch.loss for epoch in run.epochs] == [math.inf] * len(epochs)
@@ -227,11 +284,18 @@ def test_a_changed_file_is_told_from_the_study(call, study, shared, tmp_path):
     assert [row["key"] for row in compared["asked"]] == ["train.epochs"]
     rates = [row["change"] for row in compared["rows"] if row["quantity"] == "rate"]
     assert rates == pytest.approx([0.5, 0.5])
-    assert "Another CPU" in call("compare", study.path, changed, "--format", "markdown")[1]
+    assert (
+        "Another CPU" in call("compare", study.path, changed, "--format", "markdown")[1]
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ['{"scalestudy_share": 1}', '{"scalestudy_share": 2}', '{"scalestudy_share": 1, "runs": [']
+    "text",
+    [
+        '{"scalestudy_share": 1}',
+        '{"scalestudy_share": 2}',
+        '{"scalestudy_share": 1, "runs": [',
+    ],
 )
 def test_a_damaged_file_is_refused(call, tmp_path, text):
     file = tmp_path / "theirs.json"
@@ -255,9 +319,13 @@ def test_a_text_of_any_other_key_is_left_out():
     """Of all text values of a study file, only our own words are shared."""
     for section, model in SECTIONS.items():
         for key in model.model_fields:
-            assert is_plain(f"{section}.{key}", "acme") is (f"{section}.{key}" in CHECKED)
+            assert is_plain(f"{section}.{key}", "acme") is (
+                f"{section}.{key}" in CHECKED
+            )
     assert is_plain("train.optimizer", "adam") and is_plain("data.source", "indents:40")
-    assert not is_plain("data.source", "acme:set") and not is_plain("arguments", "--user jdoe")
+    assert not is_plain("data.source", "acme:set") and not is_plain(
+        "arguments", "--user jdoe"
+    )
 
 
 @pytest.mark.parametrize(
@@ -274,7 +342,9 @@ def test_a_text_of_any_other_key_is_left_out():
         (("margin",), float("nan")),
     ],
 )
-def test_a_file_that_analysis_could_not_read_is_refused_when_it_is_opened(call, shared, key, value):
+def test_a_file_that_analysis_could_not_read_is_refused_when_it_is_opened(
+    call, shared, key, value
+):
     changed = json.loads(shared.read_text())
     *above, last = key
     functools.reduce(lambda part, inner: part[inner], above, changed)[last] = value

@@ -20,7 +20,9 @@ def studies(write_study):
         file = write_study(text)
         study = load_study(file)
         points = expand(study, gpus=0, cores=8)
-        folder = StudyFolder.create_or_open(file.parent / "studies" / name, study, points, text)
+        folder = StudyFolder.create_or_open(
+            file.parent / "studies" / name, study, points, text
+        )
     folder.new_run(points[0]).write_result(result_of(points[0]))
     (folder.path / "report").mkdir()
     (folder.path / "report" / "report.html").touch()

@@ -28,12 +28,29 @@ def folder(write_study) -> StudyFolder:
     study = write_study(TEXT)
     loaded = load_study(study)
     points = expand(loaded, gpus=0, cores=8)
-    return StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, TEXT)
+    return StudyFolder.create_or_open(
+        study.parent / "studies" / "study", loaded, points, TEXT
+    )
 
 
 def progress(**changes: object) -> Progress:
-    done = {"phase": "training", "epoch": 3, "epochs": 4, "step": 1, "steps": 2, "quality": 0.8125}
-    return Progress(**{**done, "throughput": 1234.0, "seconds_left": 90.0, "updated": time.time(), **changes})
+    done = {
+        "phase": "training",
+        "epoch": 3,
+        "epochs": 4,
+        "step": 1,
+        "steps": 2,
+        "quality": 0.8125,
+    }
+    return Progress(
+        **{
+            **done,
+            "throughput": 1234.0,
+            "seconds_left": 90.0,
+            "updated": time.time(),
+            **changes,
+        }
+    )
 
 
 def shown(folder: StudyFolder, width: int = 120, height: int = 30) -> str:
@@ -63,16 +80,23 @@ def test_the_end_and_the_cost_are_told_with_their_range(folder):
     run = folder.new_run(first)
     run.write_result(result_of(first).model_copy(update={"wall_seconds": 3600.0}))
     text = shown(folder)
-    assert "not run yet: 42:26 min (30:00 min … 1:00:00 h) · 1 of about 2.41 worker-hours" in text
+    assert (
+        "not run yet: 42:26 min (30:00 min … 1:00:00 h) · 1 of about 2.41 worker-hours"
+        in text
+    )
 
 
 def test_hundreds_of_points_fit_the_terminal_with_what_runs_among_them(folder):
     point = folder.points()[0]
     many = [
-        point.model_copy(update={"name": f"native-w1-s{seed}-batch_size=64", "seed": seed})
+        point.model_copy(
+            update={"name": f"native-w1-s{seed}-batch_size=64", "seed": seed}
+        )
         for seed in range(300)
     ]
-    wide = StudyFolder.create_or_open(folder.path.parent / "many", folder.study, many, "")
+    wide = StudyFolder.create_or_open(
+        folder.path.parent / "many", folder.study, many, ""
+    )
     wide.new_run(many[150]).write_progress(progress())
     text = shown(wide, 100, 24)
     assert len(text.splitlines()) <= 24 and "3/4" in text
@@ -87,20 +111,34 @@ def test_a_pipe_in_place_of_a_log_is_passed_over(folder):
 def test_in_a_terminal_it_follows_and_ends_with_the_study(folder, monkeypatch):
     run = start(folder)
     run.log(0).write_text("a word of rank 0\n")
-    monkeypatch.setattr(watch.time, "sleep", lambda seconds: run.write_result(result_of(run.point())))
-    console = Console(file=StringIO(), width=100, height=30, force_terminal=True, no_color=True)
+    monkeypatch.setattr(
+        watch.time, "sleep", lambda seconds: run.write_result(result_of(run.point()))
+    )
+    console = Console(
+        file=StringIO(), width=100, height=30, force_terminal=True, no_color=True
+    )
     watch.show(folder.path, console, overview_table, LivePage(folder.path))
     text = console.file.getvalue()
-    assert text.index("1 running") < text.index("[0] a word of rank 0") < text.index("1 done, 1 missing")
+    assert (
+        text.index("1 running")
+        < text.index("[0] a word of rank 0")
+        < text.index("1 done, 1 missing")
+    )
 
 
-def test_at_80_by_24_names_stay_whole_the_rest_is_counted_and_noise_of_tensorflow_is_passed_over(folder):
+def test_at_80_by_24_names_stay_whole_the_rest_is_counted_and_noise_of_tensorflow_is_passed_over(
+    folder,
+):
     point = folder.points()[0]
     many = [
-        point.model_copy(update={"name": f"multiworker-w16-s{seed}-batch_size=64", "seed": seed})
+        point.model_copy(
+            update={"name": f"multiworker-w16-s{seed}-batch_size=64", "seed": seed}
+        )
         for seed in range(30)
     ]
-    long = StudyFolder.create_or_open(folder.path.parent / "long", folder.study, many, "")
+    long = StudyFolder.create_or_open(
+        folder.path.parent / "long", folder.study, many, ""
+    )
     for place in range(12):
         run = start(long, place)
         run.log(0).write_text(

@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.hardware import cores
-from scalestudy.hardware.cores import core_by_core, granted, share_of_others, shares, use_by_others
+from scalestudy.hardware.cores import (
+    core_by_core,
+    granted,
+    share_of_others,
+    shares,
+    use_by_others,
+)
 from sysfs_files import write
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no processes")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="this system pins no processes"
+)
 
 
 def test_within_only_these_cores_are_granted_and_afterwards_all_as_before():
@@ -41,7 +49,9 @@ def test_each_gpu_of_a_node_has_whole_cores_of_its_own_numa_node(tmp_path):
     assert sorted(cpu for own in found for cpu in own) == list(range(128))
 
 
-def test_threads_that_are_numbered_one_after_another_are_of_one_core_by_the_older_file_too(tmp_path):
+def test_threads_that_are_numbered_one_after_another_are_of_one_core_by_the_older_file_too(
+    tmp_path,
+):
     for cpu in range(4):
         siblings = tmp_path / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list"
         write(siblings, f"{cpu % 2 * 2}-{cpu % 2 * 2 + 1}")
@@ -95,5 +105,10 @@ def test_what_own_children_used_counts_as_theirs(set_busy):
     before, start = use_by_others(granted()), os.times()
     subprocess.run([sys.executable, "-c", COMPUTE], check=True)
     end = os.times()
-    set_busy(end.children_user + end.children_system - start.children_user - start.children_system)
+    set_busy(
+        end.children_user
+        + end.children_system
+        - start.children_user
+        - start.children_system
+    )
     assert share_of_others(before, granted()) == pytest.approx(0, abs=1e-9)

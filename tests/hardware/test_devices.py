@@ -22,7 +22,10 @@ def visible(names):
 
 
 def divided(*names):
-    parts = [None if name is None else Card(uuid=name, name="H100 MIG 1g", memory=10 * GIB) for name in names]
+    parts = [
+        None if name is None else Card(uuid=name, name="H100 MIG 1g", memory=10 * GIB)
+        for name in names
+    ]
     return Card(uuid="GPU-mig", instances=parts)
 
 
@@ -41,29 +44,53 @@ def test_without_a_driver_there_are_no_gpus(nvml):
 
 def test_what_nvml_does_not_say_of_a_card_is_left_open(nvml):
     silent = ("Name", "MemoryInfo", "CudaComputeCapability", "CpuAffinity", "MigMode")
-    nvml(Card(uuid="GPU-aa", fails={f"nvmlDeviceGet{each}": NOT_SUPPORTED for each in silent}))
+    nvml(
+        Card(
+            uuid="GPU-aa",
+            fails={f"nvmlDeviceGet{each}": NOT_SUPPORTED for each in silent},
+        )
+    )
     (gpu,) = read_gpus()
-    assert (gpu.uuid, gpu.memory, gpu.capability, gpu.cpus) == ("GPU-aa", None, None, ())
+    assert (gpu.uuid, gpu.memory, gpu.capability, gpu.cpus) == (
+        "GPU-aa",
+        None,
+        None,
+        (),
+    )
     assert gpu.instances is None
 
 
-def test_a_gpu_that_this_process_may_not_open_is_not_counted_and_the_others_are_there(nvml):
+def test_a_gpu_that_this_process_may_not_open_is_not_counted_and_the_others_are_there(
+    nvml,
+):
     first, *others = cards(3)
     first.fails = {"nvmlDeviceGetHandleByIndex": NO_PERMISSION}
     nvml(first, *others)
-    assert [(gpu.index, gpu.uuid) for gpu in read_gpus()] == [(0, "GPU-b1"), (1, "GPU-c2")]
-    assert visible_uuids(visible("1")) == ["GPU-c2"]  # CUDA numbers only the GPUs that the cgroup allows
+    assert [(gpu.index, gpu.uuid) for gpu in read_gpus()] == [
+        (0, "GPU-b1"),
+        (1, "GPU-c2"),
+    ]
+    assert visible_uuids(visible("1")) == [
+        "GPU-c2"
+    ]  # CUDA numbers only the GPUs that the cgroup allows
 
 
-@pytest.mark.parametrize("function", ["nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID"])
+@pytest.mark.parametrize(
+    "function", ["nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID"]
+)
 def test_a_lost_gpu_keeps_its_number_and_the_others_are_there(nvml, function):
     first, second, third = cards(3)
     second.fails = {function: GPU_IS_LOST}
     nvml(first, second, third)
-    assert [(gpu.index, gpu.uuid) for gpu in read_gpus()] == [(0, "GPU-a0"), (2, "GPU-c2")]
+    assert [(gpu.index, gpu.uuid) for gpu in read_gpus()] == [
+        (0, "GPU-a0"),
+        (2, "GPU-c2"),
+    ]
     assert visible_uuids({}) == ["GPU-a0", "GPU-c2"]
     assert visible_uuids(visible("2,0")) == ["GPU-c2", "GPU-a0"]
-    assert visible_uuids(visible("0,1,2")) == ["GPU-a0"]  # CUDA stops at the first name without a GPU
+    assert visible_uuids(visible("0,1,2")) == [
+        "GPU-a0"
+    ]  # CUDA stops at the first name without a GPU
 
 
 @pytest.mark.parametrize(
@@ -122,10 +149,18 @@ def test_a_gpu_that_is_divided_into_nothing_cannot_be_used(nvml):
     assert visible_uuids(visible("0,1")) == []
 
 
-def test_the_lowest_capability_is_that_of_the_visible_gpus_that_say_theirs(nvml, monkeypatch):
+def test_the_lowest_capability_is_that_of_the_visible_gpus_that_say_theirs(
+    nvml, monkeypatch
+):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
-    silent = Card(uuid="GPU-s", fails={"nvmlDeviceGetCudaComputeCapability": NOT_SUPPORTED})
-    nvml(Card(uuid="GPU-v", capability=(7, 0)), Card(uuid="GPU-a", capability=(8, 0)), silent)
+    silent = Card(
+        uuid="GPU-s", fails={"nvmlDeviceGetCudaComputeCapability": NOT_SUPPORTED}
+    )
+    nvml(
+        Card(uuid="GPU-v", capability=(7, 0)),
+        Card(uuid="GPU-a", capability=(8, 0)),
+        silent,
+    )
     assert lowest_capability() == (8, 0)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
     assert lowest_capability() is None
@@ -151,7 +186,12 @@ def gpus(*uuids):
         (None, ["GPU-a", "GPU-b"], [1], ["GPU-b"]),
         ("4,5", ["GPU-a", "GPU-b"], [1], ["GPU-b"]),
         ("4,5", ["GPU-a", "GPU-b"], [0, 1], ["GPU-a", "GPU-b"]),
-        ("5", ["GPU-f"], [3], ["GPU-f"]),  # the one that a launcher has chosen is every rank's own
+        (
+            "5",
+            ["GPU-f"],
+            [3],
+            ["GPU-f"],
+        ),  # the one that a launcher has chosen is every rank's own
         ("4,5", ["GPU-a", ""], [0], ["4"]),  # one without a UUID: all by name
         # a rank beyond the last GPU sees none, rather than another's
         (None, ["GPU-a", "GPU-b"], [2], ["-1"]),
@@ -164,13 +204,18 @@ def test_gpus_are_dealt_to_the_processes_of_a_node(names, uuids, places, expecte
 
 def test_a_process_on_cpus_sees_no_gpu_and_numbers_mean_what_nvml_counts():
     assert showing([]) == {"CUDA_VISIBLE_DEVICES": "-1"}
-    assert showing(["1", "0"]) == {"CUDA_VISIBLE_DEVICES": "1,0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert showing(["1", "0"]) == {
+        "CUDA_VISIBLE_DEVICES": "1,0",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    }
 
 
 def test_a_gpu_tells_how_busy_it_is_how_full_and_what_it_draws(nvml):
     (card,) = cards(1, busy=70, used=3 * GIB, power=250_500, energy=1_234_567)
     nvml(card)
-    assert GpuLoad(["GPU-a0"]).look() == [Load(70.0, 3 * GIB, 250.5, 1234.567, 80 * GIB, 35.0)]
+    assert GpuLoad(["GPU-a0"]).look() == [
+        Load(70.0, 3 * GIB, 250.5, 1234.567, 80 * GIB, 35.0)
+    ]
 
 
 def test_unlike_devices_answer_each_for_itself_in_the_order_of_their_names(nvml):
@@ -178,7 +223,9 @@ def test_unlike_devices_answer_each_for_itself_in_the_order_of_their_names(nvml)
     found = GpuLoad(["GPU-d3", "MIG-2", "GPU-a0", "GPU-none", "GPU-c2"]).look()
     lost, part, volta, unknown, ada = found
     assert lost == unknown == Load()
-    assert part == Load(memory=GIB, total=40 * GIB)  # of an instance NVML reports nothing else
+    assert part == Load(
+        memory=GIB, total=40 * GIB
+    )  # of an instance NVML reports nothing else
     assert (volta.busy, volta.power, volta.energy) == (0.0, 300.0, None)
     assert (ada.busy, ada.energy) == (20.0, 0.0)
 
@@ -187,7 +234,10 @@ def test_a_device_that_is_lost_later_goes_blank_and_the_others_go_on(nvml):
     one, two = cards(2)
     nvml(one, two)
     load = GpuLoad(["GPU-a0", "GPU-b1"])
-    one.fails, two.fails = {"*": GPU_IS_LOST}, {"nvmlDeviceGetPowerUsage": NOT_SUPPORTED}
+    one.fails, two.fails = (
+        {"*": GPU_IS_LOST},
+        {"nvmlDeviceGetPowerUsage": NOT_SUPPORTED},
+    )
     assert load.look() == [Load(), Load(10.0, GIB, None, 0.0, 80 * GIB, 5.0)]
 
 

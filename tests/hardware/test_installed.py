@@ -34,11 +34,19 @@ def test_another_version_package_or_build_of_horovod_has_another():
 def test_another_release_of_ours_has_another_id_and_another_commit_has_not():
     made = [
         identify(SOME | {"scalestudy": version}, {})
-        for version in ("0.2.0", "0.2.1.dev3+g1a2b3c4", "0.2.1.dev12+g5d6e7f8.d20260102", "not a version")
+        for version in (
+            "0.2.0",
+            "0.2.1.dev3+g1a2b3c4",
+            "0.2.1.dev12+g5d6e7f8.d20260102",
+            "not a version",
+        )
     ]
     assert made[1] == made[2]
     assert len(set(made)) == 3
-    builds = [identify(SOME | {"jax": version}, {}) for version in ("0.4.1+cpu", "0.4.1+cuda12")]
+    builds = [
+        identify(SOME | {"jax": version}, {})
+        for version in ("0.4.1+cpu", "0.4.1+cuda12")
+    ]
     assert builds[0] != builds[1]
 
 
@@ -49,7 +57,9 @@ def test_this_environment_is_named_by_its_folder_and_keeps_its_id():
 
 
 def test_inside_a_container_the_image_names_it():
-    assert container_image({"APPTAINER_CONTAINER": "/images/a b.sif"}) == "/images/a b.sif"
+    assert (
+        container_image({"APPTAINER_CONTAINER": "/images/a b.sif"}) == "/images/a b.sif"
+    )
     assert container_image({"PATH": "/bin"}) is None
     assert environment_name({"SINGULARITY_CONTAINER": "/i.sif"}) == "/i.sif"
 
@@ -79,14 +89,27 @@ def path(own, *folders):
 
 
 def test_only_folders_that_hold_a_library_of_the_packages_are_dropped(module, own):
-    cuda, mpi = module("cuda/lib64", "libcudnn.so.9", "libfoo.so"), module("mpi/lib", "libmpi.so.40")
-    older = module("cudnn8/lib", "libcudnn.so.8")  # another file name, which cannot replace the package's
-    assert path(own, mpi, cuda, "/no/such", older) == (f"{mpi}:/no/such:{older}", [cuda])
+    cuda, mpi = (
+        module("cuda/lib64", "libcudnn.so.9", "libfoo.so"),
+        module("mpi/lib", "libmpi.so.40"),
+    )
+    older = module(
+        "cudnn8/lib", "libcudnn.so.8"
+    )  # another file name, which cannot replace the package's
+    assert path(own, mpi, cuda, "/no/such", older) == (
+        f"{mpi}:/no/such:{older}",
+        [cuda],
+    )
 
 
 def test_nothing_changes_where_nothing_shadows(module, own):
     mpi = module("mpi/lib", "libmpi.so.40")
-    for folders in ([], [mpi], [own["libnccl.so.2"]], [own["libnccl.so.2"], module("nccl", "libnccl.so.2")]):
+    for folders in (
+        [],
+        [mpi],
+        [own["libnccl.so.2"]],
+        [own["libnccl.so.2"], module("nccl", "libnccl.so.2")],
+    ):
         assert path(own, *folders) == (":".join(folders), [])
 
 

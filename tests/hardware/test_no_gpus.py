@@ -30,11 +30,21 @@ STARTS = (
 @pytest.mark.parametrize(
     ("variables", "words", "action"),
     [
-        ({}, "missing or cannot be used (NVML Shared Library Not Found)", "nvidia-smi lists GPUs"),
-        ({"APPTAINER_CONTAINER": "x.sif"}, "the container has no NVIDIA driver", "--nv"),
+        (
+            {},
+            "missing or cannot be used (NVML Shared Library Not Found)",
+            "nvidia-smi lists GPUs",
+        ),
+        (
+            {"APPTAINER_CONTAINER": "x.sif"},
+            "the container has no NVIDIA driver",
+            "--nv",
+        ),
     ],
 )
-def test_without_nvml_the_driver_is_missing_here_or_in_the_container(nvml, variables, words, action):
+def test_without_nvml_the_driver_is_missing_here_or_in_the_container(
+    nvml, variables, words, action
+):
     nvml(driver=None)
     reason = why_unseen(variables)
     assert words in reason.words and action in reason.action
@@ -45,7 +55,9 @@ def test_gpus_that_may_not_be_opened_are_told_from_those_that_variables_hide(nvm
     assert "this process may open no GPU" in why_unseen({}).words
     nvml(*cards(2))
     hidden = why_unseen({"CUDA_VISIBLE_DEVICES": "7"})
-    assert hidden.words == "CUDA_VISIBLE_DEVICES='7' shows none of the 2 GPUs of the node"
+    assert (
+        hidden.words == "CUDA_VISIBLE_DEVICES='7' shows none of the 2 GPUs of the node"
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,10 +65,20 @@ def test_gpus_that_may_not_be_opened_are_told_from_those_that_variables_hide(nvm
     [
         (Build("TensorFlow 2.21.0", None), [], 13000, "is built without CUDA"),
         (CUDA, [OPENS], 11040, "is too old: it serves CUDA 11.4"),
-        (CUDA, [DRIVER, STARTS], 12020, "the driver's own library does not load: Could not load"),
+        (
+            CUDA,
+            [DRIVER, STARTS],
+            12020,
+            "the driver's own library does not load: Could not load",
+        ),
         (CUDA, [SMALL, MISSING, OPENS], 12020, "broken/libcudnn.so.9: file too short"),
         (CUDA, [SMALL, STARTS], 12020, "CUDA does not start: failed call to cuInit"),
-        (CUDA, [SMALL, OPENS], 12020, "its own words are: Cannot dlopen some GPU libraries"),
+        (
+            CUDA,
+            [SMALL, OPENS],
+            12020,
+            "its own words are: Cannot dlopen some GPU libraries",
+        ),
         (CUDA, ["hello"], 12020, "does not say why"),
     ],
 )
@@ -81,7 +103,8 @@ def test_a_gpu_that_tensorflow_finds_too_small_is_not_mended_by_an_installation(
 
 
 @pytest.mark.parametrize(
-    ("name", "extra"), [("TensorFlow 2.21.0", "'.[gpu]'"), ("PyTorch 2.13.0", "'.[torch]'")]
+    ("name", "extra"),
+    [("TensorFlow 2.21.0", "'.[gpu]'"), ("PyTorch 2.13.0", "'.[torch]'")],
 )
 def test_the_advice_names_the_extra_of_the_engine(name, extra):
     assert extra in why_not_listed(Build(name, None), None).action

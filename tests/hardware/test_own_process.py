@@ -10,7 +10,9 @@ from scalestudy.hardware.own_process import count_oom_kills, memory_limit, oom_k
 
 
 def test_the_memory_limit_is_at_most_the_machine():
-    assert 0 < memory_limit() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert (
+        0 < memory_limit() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    )
 
 
 V2 = "low 0\nhigh 12\nmax 340\noom 3\noom_kill 2\noom_group_kill 1\n"
@@ -24,7 +26,15 @@ VMSTAT = "nr_free_pages 1\noom_kill 7\ndrop_pagecache 0\n"
         (V2, 2),
         (V1, 4),
         (VMSTAT, 7),
-        *((text, None) for text in ("", "oom 3\noom_group_kill 1\n", "oom_kill\n", "oom_kill many\n")),
+        *(
+            (text, None)
+            for text in (
+                "",
+                "oom 3\noom_group_kill 1\n",
+                "oom_kill\n",
+                "oom_kill many\n",
+            )
+        ),
     ],
 )
 def test_the_kernels_counts_of_out_of_memory_kills_are_read(text, count):
@@ -35,7 +45,9 @@ def test_the_count_of_the_innermost_cgroup_is_the_one(tmp_path, monkeypatch):
     inner = tmp_path / "job" / "step"
     inner.mkdir(parents=True)
     (inner / "memory.events").write_text(V2)
-    (tmp_path / "job" / "memory.events").write_text(V2.replace("oom_kill 2", "oom_kill 9"))
+    (tmp_path / "job" / "memory.events").write_text(
+        V2.replace("oom_kill 2", "oom_kill 9")
+    )
     monkeypatch.setattr(own_process, "_cgroups", lambda: [inner, inner.parent])
     assert oom_kills() == 2
     (inner / "memory.events").unlink()

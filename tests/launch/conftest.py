@@ -16,11 +16,15 @@ TEXT = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
 def folder(tmp_path: Path) -> StudyFolder:
     """A study of four points, without runs."""
     study = parse_study(TEXT, Path("study.toml"))
-    return StudyFolder.create_or_open(tmp_path / "results", study, expand(study, gpus=0, cores=8), TEXT)
+    return StudyFolder.create_or_open(
+        tmp_path / "results", study, expand(study, gpus=0, cores=8), TEXT
+    )
 
 
 @pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[], list[str]]]:
+def programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Callable[[], list[str]]]:
     """Put client commands with these bodies first on PATH; the returned function lists their calls."""
     place = tmp_path / "programs"
     place.mkdir()

@@ -33,8 +33,14 @@ from scalestudy.util.errors import UserError
 from sites import RUN, SCRIPT, SUBMISSION, site
 
 
-def point(folder: Path | str | None, file: Path = Path("study.toml"), strategy: str = "native") -> Point:
-    launch = "" if folder is None else f'[launch]\nenvironments = {{ tensorflow = "{folder}" }}\n'
+def point(
+    folder: Path | str | None, file: Path = Path("study.toml"), strategy: str = "native"
+) -> Point:
+    launch = (
+        ""
+        if folder is None
+        else f'[launch]\nenvironments = {{ tensorflow = "{folder}" }}\n'
+    )
     text = f'task = "cnn"\n{launch}[sweep]\nworkers = 1\nseed = 0\nstrategy = "{strategy}"\n'
     return expand(parse_study(text, file), gpus=0, cores=4)[0]
 
@@ -51,9 +57,13 @@ def described(monkeypatch: pytest.MonkeyPatch):
     """Make the other environment report these packages."""
 
     def be(**packages: str) -> None:
-        versions = {name.replace("_", "-"): version for name, version in packages.items()}
+        versions = {
+            name.replace("_", "-"): version for name, version in packages.items()
+        }
         built = Built("3.11", versions)
-        monkeypatch.setattr(environments, "describe_other", lambda *given, **options: built)
+        monkeypatch.setattr(
+            environments, "describe_other", lambda *given, **options: built
+        )
 
     return be
 
@@ -64,21 +74,34 @@ def refusal(made: Point, *, images: bool = False) -> UserError:
     return caught.value
 
 
-def test_a_path_is_seen_from_the_study_file_and_from_the_users_home(tmp_path, monkeypatch):
+def test_a_path_is_seen_from_the_study_file_and_from_the_users_home(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PLACE", str(tmp_path / "p"))
-    for written, place in (("venvs/x", "studies/venvs/x"), ("~/x", "x"), ("$PLACE/x", "p/x")):
-        assert point(written, tmp_path / "studies" / "s.toml").environment == str(tmp_path / place)
-    study = parse_study('task = "cnn"\n[launch.environments]\ntensorflow = "x"\n', tmp_path / "s.toml")
+    for written, place in (
+        ("venvs/x", "studies/venvs/x"),
+        ("~/x", "x"),
+        ("$PLACE/x", "p/x"),
+    ):
+        assert point(written, tmp_path / "studies" / "s.toml").environment == str(
+            tmp_path / place
+        )
+    study = parse_study(
+        'task = "cnn"\n[launch.environments]\ntensorflow = "x"\n', tmp_path / "s.toml"
+    )
     assert parse_study(study_toml(study), tmp_path / "s.toml").launch == study.launch
 
 
 @pytest.mark.parametrize(
-    "value", ['"~/x"', '{ tensorflaw = "x" }', "{ tensorflow = 1 }", '{ tensorflow = "" }']
+    "value",
+    ['"~/x"', '{ tensorflaw = "x" }', "{ tensorflow = 1 }", '{ tensorflow = "" }'],
 )
 def test_what_is_no_table_of_folders_by_engine_is_refused_with_its_line(value):
     with pytest.raises(UserError) as caught:
-        parse_study(f'task = "cnn"\n[launch]\nenvironments = {value}\n', Path("study.toml"))
+        parse_study(
+            f'task = "cnn"\n[launch]\nenvironments = {value}\n', Path("study.toml")
+        )
     assert "line 3" in caught.value.received and "tensorflow" in caught.value.expected
 
 
@@ -88,27 +111,40 @@ def test_where_it_runs_makes_no_other_point_and_stands_in_its_record():
     assert json.loads(there.model_dump_json())["terms"]["launch"]["environments"] == {
         "tensorflow": "/venvs/x"
     }
-    other = parse_study('task = "cnn"\n[launch]\nenvironments = { tensorflow = "x" }\n', Path("s.toml"))
+    other = parse_study(
+        'task = "cnn"\n[launch]\nenvironments = { tensorflow = "x" }\n', Path("s.toml")
+    )
     assert here.environment is None and other.launch.environments is not None
 
 
 @pytest.mark.slow
-def test_a_worker_starts_by_the_python_of_its_environment_with_our_source(tmp_path, folder):
+def test_a_worker_starts_by_the_python_of_its_environment_with_our_source(
+    tmp_path, folder
+):
     program = (
         "import json, os, sys, scalestudy; "
         "print(json.dumps([sys.prefix, os.environ['VIRTUAL_ENV'], scalestudy.__file__]))"
     )
     log = tmp_path / "log"
-    command = Command([sys.executable, "-c", program], dict(os.environ), (), log, tmp_path)
+    command = Command(
+        [sys.executable, "-c", program], dict(os.environ), (), log, tmp_path
+    )
     assert started_in(None, command) is command
     with WorkerProcesses([started_in(str(folder), command)]) as workers:
         assert workers.wait() is None
-    assert json.loads(log.read_text()) == [str(folder), str(folder), scalestudy.__file__]
+    assert json.loads(log.read_text()) == [
+        str(folder),
+        str(folder),
+        scalestudy.__file__,
+    ]
 
 
 def test_a_folder_that_is_missing_or_no_environment_is_refused(tmp_path):
     assert str(tmp_path / "none") in refusal(point(tmp_path / "none")).received
-    assert str(tmp_path / "none") in refusal(point(tmp_path / "none"), images=True).received
+    assert (
+        str(tmp_path / "none")
+        in refusal(point(tmp_path / "none"), images=True).received
+    )
     (tmp_path / "empty").mkdir()
     assert "bin/python" in refusal(point(tmp_path / "empty")).received
 
@@ -116,7 +152,10 @@ def test_a_folder_that_is_missing_or_no_environment_is_refused(tmp_path):
 @pytest.mark.slow
 def test_an_environment_without_what_scalestudy_needs_is_refused(folder):
     refused = refusal(point(folder))
-    assert "No module named" in refused.received and "environments of tensorflow" in refused.expected
+    assert (
+        "No module named" in refused.received
+        and "environments of tensorflow" in refused.expected
+    )
 
 
 @pytest.mark.slow
@@ -126,45 +165,70 @@ def test_an_environment_that_has_the_engine_is_taken(folder):
     refuse_missing_software([point(folder)])
 
 
-def test_an_environment_without_the_engine_or_a_library_is_refused_with_what_installs_it(folder, described):
+def test_an_environment_without_the_engine_or_a_library_is_refused_with_what_installs_it(
+    folder, described
+):
     described(keras="3.15.0")
     refused = refusal(point(folder))
     assert "TensorFlow" in refused.expected and ENGINE.install in refused.action
     described(keras="3.15.0", tensorflow_cpu="2.21.0")
     refuse_missing_software([point(folder)])
-    assert refusal(point(folder, strategy="horovod")).action == ENGINE.library("horovod").mend
+    assert (
+        refusal(point(folder, strategy="horovod")).action
+        == ENGINE.library("horovod").mend
+    )
 
 
-def test_another_version_of_scalestudy_is_refused_where_it_is_installed(folder, described, monkeypatch):
+def test_another_version_of_scalestudy_is_refused_where_it_is_installed(
+    folder, described, monkeypatch
+):
     described(keras="3.15.0", tensorflow="2.21.0", scalestudy="0.0.1")
-    refuse_missing_software([point(folder)])  # workers import the source of this process
+    refuse_missing_software(
+        [point(folder)]
+    )  # workers import the source of this process
     monkeypatch.setattr(environments, "own_source", lambda: None)
     assert "0.0.1" in refusal(point(folder)).received
 
 
 def test_for_a_queue_only_what_points_name_is_looked_at(folder, monkeypatch):
-    monkeypatch.setattr(type(ENGINE), "missing_software", lambda self, libraries=(): UserError("a", "b", "c"))
+    monkeypatch.setattr(
+        type(ENGINE),
+        "missing_software",
+        lambda self, libraries=(): UserError("a", "b", "c"),
+    )
     refuse_missing_software([point(None)], images=True)
     assert refusal(point(None)).expected == "a"
     (folder / "bin" / "python").unlink()
-    (folder / "bin" / "python").symlink_to("/opt/module/python")  # from a module that is loaded on the nodes
+    (folder / "bin" / "python").symlink_to(
+        "/opt/module/python"
+    )  # from a module that is loaded on the nodes
     refuse_missing_software([point(folder)], images=True)
 
 
 def script(place: Path, **keys) -> list[str]:
-    made = point(place).on(launch=point(place).launch.model_copy(update={"on": "slurm"}))
-    return job_script(made, SCRIPT, RUN, site(**keys), SLURM.queue, SUBMISSION).splitlines()
+    made = point(place).on(
+        launch=point(place).launch.model_copy(update={"on": "slurm"})
+    )
+    return job_script(
+        made, SCRIPT, RUN, site(**keys), SLURM.queue, SUBMISSION
+    ).splitlines()
 
 
-def test_a_job_starts_in_the_environment_of_its_point_instead_of_the_site_s(folder, tmp_path):
+def test_a_job_starts_in_the_environment_of_its_point_instead_of_the_site_s(
+    folder, tmp_path
+):
     lines = script(folder, environment="/venvs/site")
-    assert any(line.startswith("export VIRTUAL_ENV=") and str(folder) in line for line in lines)
+    assert any(
+        line.startswith("export VIRTUAL_ENV=") and str(folder) in line for line in lines
+    )
     assert not any("/venvs/site" in line for line in lines)
     image = tmp_path / "torch.sif"
     image.touch()
     lines = script(image, container={"image": "/images/site.sif", "python": "python9"})
     assert any(line.strip().endswith(str(image)) for line in lines)
-    assert any("python9" in line for line in lines) and not any("site.sif" in line for line in lines)
+    assert any("python9" in line for line in lines) and not any(
+        "site.sif" in line for line in lines
+    )
     lines = script(folder, container={"image": "/images/site.sif"})
     assert not any("apptainer" in line for line in lines)
 
@@ -243,7 +307,9 @@ def test_a_model_that_could_not_be_saved_is_refused_before_any_run(tmp_path, inf
     assert "get_config()" in caught.value.action
 
 
-WAITING = "import os\nos.path.exists('here')\n{}\nloss = 'mse'\nmetrics = ['accuracy']\n"
+WAITING = (
+    "import os\nos.path.exists('here')\n{}\nloss = 'mse'\nmetrics = ['accuracy']\n"
+)
 """A task file with code in line 3."""
 
 
@@ -253,12 +319,18 @@ WAITING = "import os\nos.path.exists('here')\n{}\nloss = 'mse'\nmetrics = ['accu
     ("code", "received", "action"),
     [
         ("import sys; sys.exit(0)", r"sys\.exit\(0\) \(t\.py, line 3\)", ""),
-        ("def model(data): raise ValueError('no')", r"ValueError: no \(t\.py, line 3, in model\)", ""),
+        (
+            "def model(data): raise ValueError('no')",
+            r"ValueError: no \(t\.py, line 3, in model\)",
+            "",
+        ),
         ("raise ValueError('no')", "no", REMEDY),
         ("os.kill(os.getpid(), 9)", "its process was ended by SIGKILL", "os._exit"),
     ],
 )
-def test_a_file_that_ends_the_program_is_told_so_and_where(tmp_path, code, received, action, info):
+def test_a_file_that_ends_the_program_is_told_so_and_where(
+    tmp_path, code, received, action, info
+):
     (tmp_path / "t.py").write_text(WAITING.format(code))
     with pytest.raises(UserError) as caught:
         build_task(tmp_path / "t.py", info)
@@ -282,7 +354,9 @@ def test_a_file_that_does_not_return_is_refused_with_its_line(tmp_path):
 def test_the_process_that_imports_it_ends_with_who_asked(tmp_path):
     (tmp_path / "t.py").write_text(WAITING.format("while True: pass"))
     asks = "import sys; from scalestudy.launch.environments import build_task; build_task(sys.argv[1], {})"
-    with subprocess.Popen([sys.executable, "-c", asks, str(tmp_path / "t.py")]) as asker:
+    with subprocess.Popen(
+        [sys.executable, "-c", asks, str(tmp_path / "t.py")]
+    ) as asker:
         while not (children := psutil.Process(asker.pid).children()):
             assert asker.poll() is None
             time.sleep(0.02)

@@ -18,14 +18,26 @@ def killed(rank: int, time: float, name: str = "SIGKILL", **more) -> Cause:
 
 
 def raised(rank: int, time: float, frame: str = "") -> Cause:
-    return Cause(rank=rank, time=time, kind="exception", words="E: x", exit_code=1, frame=frame)
+    return Cause(
+        rank=rank, time=time, kind="exception", words="E: x", exit_code=1, frame=frame
+    )
 
 
 LOST_PEER = raised(0, 10.0)
-TOLD = Cause(rank=0, time=10.0, kind="exception", words="UnavailableError: Connection reset", exit_code=1)
-SHUT_DOWN = TOLD.model_copy(update={"words": "UnknownError: op: Horovod has been shut down. This was"})
+TOLD = Cause(
+    rank=0,
+    time=10.0,
+    kind="exception",
+    words="UnavailableError: Connection reset",
+    exit_code=1,
+)
+SHUT_DOWN = TOLD.model_copy(
+    update={"words": "UnknownError: op: Horovod has been shut down. This was"}
+)
 REMOTE = TOLD.model_copy(
-    update={"words": "InternalError: NCCL: remote process exited or there was a network error."}
+    update={
+        "words": "InternalError: NCCL: remote process exited or there was a network error."
+    }
 )
 OWN = raised(1, 10.0, "task.py, line 2")
 
@@ -47,7 +59,10 @@ OWN = raised(1, 10.0, "task.py, line 2")
         ([TOLD, raised(1, 10.2)], 1),
         ([REMOTE, raised(1, 10.2)], 1),
         ([SHUT_DOWN, killed(1, 10.2, "SIGTERM")], 1),
-        ([killed(0, 9.0, "SIGHUP"), killed(1, 10.0)], 1),  # from the launcher, before its cause was seen
+        (
+            [killed(0, 9.0, "SIGHUP"), killed(1, 10.0)],
+            1,
+        ),  # from the launcher, before its cause was seen
     ],
 )
 def test_the_first_to_fail_is_blamed_and_no_echo(causes, rank):
@@ -56,7 +71,9 @@ def test_the_first_to_fail_is_blamed_and_no_echo(causes, rank):
 
 
 def test_of_two_hosts_whose_clocks_differ_by_seconds_the_one_that_tells_no_echo_is_blamed():
-    echo, own = (cause.model_copy(update={"host": f"n{cause.rank}"}) for cause in (TOLD, OWN))
+    echo, own = (
+        cause.model_copy(update={"host": f"n{cause.rank}"}) for cause in (TOLD, OWN)
+    )
     late = own.model_copy(update={"time": 13.0})
     assert first_cause([echo, late]).rank == 1
     here = late.model_copy(update={"host": "n0"})
@@ -64,7 +81,12 @@ def test_of_two_hosts_whose_clocks_differ_by_seconds_the_one_that_tells_no_echo_
     assert first_cause([echo, late.model_copy(update={"time": 60.0})]).rank == 0
 
 
-TRACEBACK = ("Traceback (most recent call last):", '  File "t.py", line 1, in f', "    f()", "ValueError: no")
+TRACEBACK = (
+    "Traceback (most recent call last):",
+    '  File "t.py", line 1, in f',
+    "    f()",
+    "ValueError: no",
+)
 NOISE = (
     "srun: error: n1: task 0: Exited with code 1",
     "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***",
@@ -85,7 +107,10 @@ NOISE = (
             (*TRACEBACK, "scalestudy: Expected a. Received b. Do c.", *NOISE),
             "scalestudy: Expected a. Received b. Do c.",
         ),
-        (("scalestudy: continues in epoch 2 after step 3 (restart 1)", "killed"), "killed"),
+        (
+            ("scalestudy: continues in epoch 2 after step 3 (restart 1)", "killed"),
+            "killed",
+        ),
     ],
 )
 def test_of_a_log_the_line_that_tells_the_cause_is_quoted(lines, line):
@@ -117,7 +142,10 @@ def test_a_kill_says_what_the_kernel_has_counted(kills, said):
 
 def test_the_host_is_named_where_there_are_several():
     cause = killed(1, 0.0, "SIGSEGV", host="node2", frame="task.py, line 2")
-    assert sentence(cause, hosts=True) == "rank 1 was ended by SIGSEGV on node2 (task.py, line 2)"
+    assert (
+        sentence(cause, hosts=True)
+        == "rank 1 was ended by SIGSEGV on node2 (task.py, line 2)"
+    )
     assert sentence(cause) == "rank 1 was ended by SIGSEGV (task.py, line 2)"
 
 
@@ -132,12 +160,21 @@ def test_a_failure_holds_the_last_lines_of_the_rank_that_is_blamed(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "rank-1.log").write_text("one\n\ntwo\n")
     failure = failure_of(RunFolder(tmp_path), killed(1, 0.0), job_state="FAILED")
-    assert (failure.rank, failure.signal, failure.tail) == (1, "SIGKILL", ["one", "two"])
+    assert (failure.rank, failure.signal, failure.tail) == (
+        1,
+        "SIGKILL",
+        ["one", "two"],
+    )
     assert failure.job_state == "FAILED"
 
 
-def test_a_rank_that_was_killed_while_others_still_wait_for_it_is_not_called_silent(tmp_path):
-    run, hang = RunFolder(tmp_path), Hang(rank=1, host="node1", phase="serving", seconds=60, lives=False)
+def test_a_rank_that_was_killed_while_others_still_wait_for_it_is_not_called_silent(
+    tmp_path,
+):
+    run, hang = (
+        RunFolder(tmp_path),
+        Hang(rank=1, host="node1", phase="serving", seconds=60, lives=False),
+    )
     run.write_cause(killed(1, 9.0))
     assert failure_of_hang(run, hang).signal == "SIGKILL"
     assert failure_of_hang(run, hang.model_copy(update={"rank": 0})).signal is None

@@ -31,17 +31,23 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(hang_detection, "HANG_EVERY", 0.1)
     monkeypatch.setattr(hang_detection, "HANG_GRACE", 0.5)
     # Waits for the first heartbeats as long as the machine needs; these name their own limits.
-    monkeypatch.setattr(launcher, "HangDetector", lambda run, size, _: HangDetector(run, size, 600))
+    monkeypatch.setattr(
+        launcher, "HangDetector", lambda run, size, _: HangDetector(run, size, 600)
+    )
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT), prepend=":")
 
-    def run(strategy: str, workers: int, progress_timeout: float = PROGRESS_TIMEOUT, **plan):
+    def run(
+        strategy: str, workers: int, progress_timeout: float = PROGRESS_TIMEOUT, **plan
+    ):
         monkeypatch.setenv("PLAN", json.dumps(plan))
         text = TEXT.format(progress_timeout, strategy, workers)
         study = parse_study(text, Path("study.toml"))
         (point,) = expand(study, gpus=0, cores=8)
         folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
         pids: set[int] = set()
-        failure = run_point(folder, point, lambda run, progress: pids.update(s.pid for s in run.signs()))
+        failure = run_point(
+            folder, point, lambda run, progress: pids.update(s.pid for s in run.signs())
+        )
         assert len(pids) == point.processes
         assert not [pid for pid in pids if psutil.pid_exists(pid)]
         (run,) = folder.runs(point.name)
@@ -54,14 +60,22 @@ def log(run, rank: int) -> str:
     return run.log(rank).read_text()
 
 
-def test_a_rank_that_blocks_is_named_with_its_place_and_all_stacks_are_in_the_logs(ended):
+def test_a_rank_that_blocks_is_named_with_its_place_and_all_stacks_are_in_the_logs(
+    ended,
+):
     failure, run = ended("horovod", 2, rank=1, step=3, does="block")
     assert failure.rank == 1
     assert "rank 1 on" in failure.reason
-    assert "fell silent in epoch 1 after step 4 (callbacks), and it stands still" in failure.reason
+    assert (
+        "fell silent in epoch 1 after step 4 (callbacks), and it stands still"
+        in failure.reason
+    )
     assert " in hang\n" in log(run, 1)
     assert " in work\n" in log(run, 0)
-    assert "Expected progress of every rank" in failure.tail[-1] and "progress_timeout" in failure.tail[-1]
+    assert (
+        "Expected progress of every rank" in failure.tail[-1]
+        and "progress_timeout" in failure.tail[-1]
+    )
     assert run.failure() == failure
 
 
@@ -70,7 +84,9 @@ def test_a_rank_that_is_stopped_is_named_by_the_others_and_ended(ended):
     assert failure.rank == 1
     assert "its process is stopped, or its node is gone" in failure.reason
     assert " in work\n" in log(run, 0)
-    assert "most recent call first" not in log(run, 1)  # a stopped process cannot write it
+    assert "most recent call first" not in log(
+        run, 1
+    )  # a stopped process cannot write it
 
 
 @pytest.mark.parametrize("does", ["stop", "hold"])
@@ -81,8 +97,12 @@ def test_a_process_alone_that_can_do_nothing_is_ended_from_outside(ended, does):
     assert 1 <= int(step[1]) <= 4  # from its last heartbeat, before it was stopped
 
 
-def test_a_library_that_gives_up_on_a_stopped_rank_does_not_hide_which_one_it_was(ended):
-    failure, run = ended("horovod", 2, progress_timeout=300, rank=1, step=3, does="stop", gives_up=True)
+def test_a_library_that_gives_up_on_a_stopped_rank_does_not_hide_which_one_it_was(
+    ended,
+):
+    failure, run = ended(
+        "horovod", 2, progress_timeout=300, rank=1, step=3, does="stop", gives_up=True
+    )
     assert "connection closed by peer" in log(run, 0)
     assert failure.rank == 1
     assert "its process is stopped" in failure.reason

@@ -12,10 +12,16 @@ from scalestudy.util.errors import UserError
 
 
 def test_hosts_are_names_with_the_number_of_their_workers():
-    assert listed(["a", "me@b:4", "c.lab"]) == (Listed("a"), Listed("me@b", 4), Listed("c.lab"))
+    assert listed(["a", "me@b:4", "c.lab"]) == (
+        Listed("a"),
+        Listed("me@b", 4),
+        Listed("c.lab"),
+    )
 
 
-@pytest.mark.parametrize("hosts", [None, (), ["-oProxyCommand=true"], ["a b"], ["a:0"], ["a", "a:2"]])
+@pytest.mark.parametrize(
+    "hosts", [None, (), ["-oProxyCommand=true"], ["a b"], ["a:0"], ["a", "a:2"]]
+)
 def test_what_is_no_list_of_hosts_is_refused(hosts):
     with pytest.raises(UserError):
         listed(hosts)
@@ -31,7 +37,9 @@ def test_what_is_no_list_of_hosts_is_refused(hosts):
         ([2, 2], 4, True, [4, 0]),
     ],
 )
-def test_the_first_hosts_that_suffice_get_balanced_shares(slots, processes, one_host, expected):
+def test_the_first_hosts_that_suffice_get_balanced_shares(
+    slots, processes, one_host, expected
+):
     assert shares(slots, processes, one_host=one_host) == expected
 
 

@@ -33,7 +33,9 @@ TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = 0\n'
 @pytest.fixture
 def folder(tmp_path: Path) -> StudyFolder:
     study = parse_study(TEXT, Path("study.toml"))
-    return StudyFolder.create_or_open(tmp_path / "results", study, expand(study, gpus=0, cores=8), TEXT)
+    return StudyFolder.create_or_open(
+        tmp_path / "results", study, expand(study, gpus=0, cores=8), TEXT
+    )
 
 
 @pytest.fixture
@@ -61,9 +63,13 @@ def by_the_user() -> Failure:
         ({"exit_code": 1, "rank": 1}, False),
     ],
 )
-def test_only_a_run_that_was_ended_from_outside_goes_on(folder, point, kept, failure, goes_on):
+def test_only_a_run_that_was_ended_from_outside_goes_on(
+    folder, point, kept, failure, goes_on
+):
     if failure:
-        kept.write_failure(Failure(**({"exit_code": None, "reason": "it ended"} | failure)))
+        kept.write_failure(
+            Failure(**({"exit_code": None, "reason": "it ended"} | failure))
+        )
     assert interrupted_run(folder, point) == (kept if goes_on else None)
     assert (kept.failure() is None) == (failure is None or goes_on)
 
@@ -77,13 +83,17 @@ def test_neither_an_older_run_nor_one_of_a_queue_goes_on(folder, point, kept, wh
     assert interrupted_run(folder, point) is None
 
 
-def test_a_run_that_the_user_interrupted_goes_on_as_ours_and_as_if_nothing_had_been(folder, point, kept):
+def test_a_run_that_the_user_interrupted_goes_on_as_ours_and_as_if_nothing_had_been(
+    folder, point, kept
+):
     kept.write_failure(by_the_user())
     kept.ask_to_stop()
     kept.write_stopped(Stopped(epoch=1, step=2))
     kept.write_hang(Hang(rank=None, phase="step", epoch=1, step=2, seconds=120))
     point = point.on(launch=ResolvedLaunch(progress_timeout=900))
-    kept.write_launcher_process(kept.launcher_process().model_copy(update={"pid": 1, "host": "elsewhere"}))
+    kept.write_launcher_process(
+        kept.launcher_process().model_copy(update={"pid": 1, "host": "elsewhere"})
+    )
     assert interrupted_run(folder, point) == kept
     assert kept.launcher_process().pid == os.getpid()
     assert kept.failure() is None
@@ -101,7 +111,10 @@ def test_without_a_checkpoint_it_starts_anew(folder, point):
 
 @pytest.mark.parametrize(
     "terms",
-    [{"oversubscribed": "cores shared with another study"}, {"launch": ResolvedLaunch(cpus_per_worker=2)}],
+    [
+        {"oversubscribed": "cores shared with another study"},
+        {"launch": ResolvedLaunch(cpus_per_worker=2)},
+    ],
 )
 def test_other_timing_conditions_make_another_run(folder, point, kept, terms):
     assert interrupted_run(folder, point.on(**terms)) is None
@@ -111,7 +124,16 @@ def test_other_timing_conditions_make_another_run(folder, point, kept, terms):
 def test_heartbeats_are_removed_once_a_run_is_done(folder, point, monkeypatch, failure):
     def attempt(run, processes):
         run.write_sign(
-            Sign(rank=0, host="here", pid=1, phase="step", marks=1, moved=1.0, due=60.0, written=1.0)
+            Sign(
+                rank=0,
+                host="here",
+                pid=1,
+                phase="step",
+                marks=1,
+                moved=1.0,
+                due=60.0,
+                written=1.0,
+            )
         )
         yield Moved(point.name)
         return failure
@@ -128,31 +150,51 @@ def run(folder) -> RunFolder:
 
 
 def test_what_a_worker_wrote_counts_before_what_was_seen_of_it(run):
-    run.write_cause(Cause(rank=1, time=1.0, kind="sys.exit", exit_code=0, words="sys.exit(0)"))
+    run.write_cause(
+        Cause(rank=1, time=1.0, kind="sys.exit", exit_code=0, words="sys.exit(0)")
+    )
     failure = failure_of_end(run, (1, 1), 2.0, None)
-    assert failure.reason == "rank 1 ended with exit code 0: something ended the program by sys.exit(0)"
+    assert (
+        failure.reason
+        == "rank 1 ended with exit code 0: something ended the program by sys.exit(0)"
+    )
     run.write_cause(Cause(rank=1, time=1.0, kind="stopped", signal="SIGSTOP"))
-    assert failure_of_end(run, (0, 1), 60.0, None).rank == 1, "not the one that was seen to end first"
+    assert failure_of_end(run, (0, 1), 60.0, None).rank == 1, (
+        "not the one that was seen to end first"
+    )
 
 
 def test_a_rank_that_left_no_word_is_told_as_it_was_seen(run):
     run.write_cause(Cause(rank=0, time=5.1, kind="signal", signal="SIGTERM"))
     failure = failure_of_end(run, (1, -signal.SIGKILL), 5.0, oom_kills())
-    assert failure.reason.startswith("rank 1 was ended by SIGKILL, but not by the kernel")
+    assert failure.reason.startswith(
+        "rank 1 was ended by SIGKILL, but not by the kernel"
+    )
     run.log(1).write_text("last words\n")
-    assert failure_of_end(run, (1, 3), 5.0, None).reason == "rank 1 ended with exit code 3: last words"
+    assert (
+        failure_of_end(run, (1, 3), 5.0, None).reason
+        == "rank 1 ended with exit code 3: last words"
+    )
 
 
 def test_workers_that_all_ended_well_without_a_result_have_failed(run):
-    assert failure_of_end(run, None, 0.0, None).reason == "all workers ended, but there is no result"
+    assert (
+        failure_of_end(run, None, 0.0, None).reason
+        == "all workers ended, but there is no result"
+    )
     run.checkpoint.touch()
     run.ask_to_stop("rank 1 received SIGINT")
-    assert failure_of_end(run, None, 0.0, None).reason == "all workers ended, but there is no result"
+    assert (
+        failure_of_end(run, None, 0.0, None).reason
+        == "all workers ended, but there is no result"
+    )
     run.write_stopped(Stopped(epoch=1, step=2))
     assert "(rank 1 received SIGINT)" in failure_of_end(run, None, 0.0, None).reason
 
 
-def test_a_run_that_was_removed_is_told_as_that_and_one_that_cannot_be_looked_at_is_not(run, monkeypatch):
+def test_a_run_that_was_removed_is_told_as_that_and_one_that_cannot_be_looked_at_is_not(
+    run, monkeypatch
+):
     (run.path / "point.json").unlink()
     reason = failure_of_end(run, (0, 1), 0.0, None).reason
     assert reason == f"its folder was removed while it ran: {run.path}"

@@ -16,7 +16,12 @@ from scalestudy.launch.queue import scheduler
 from scalestudy.launch.queue.job_script import render
 from scalestudy.launch.queue.point_job import JobScript
 from scalestudy.launch.queue.queue_launcher import cancel_jobs
-from scalestudy.launch.queue.scheduler import JobView, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.scheduler import (
+    JobView,
+    QueueAbsent,
+    QueueRefused,
+    QueueUnreachable,
+)
 from scalestudy.launch.queue.waiting import Waiting
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import JobRecord
@@ -55,7 +60,8 @@ def test_points_are_submitted_in_their_order(study, tmp_path, programs):
     points = [point.with_files("/data", "/data/split") for point in study.points()]
     steps = list(PBS.start(study, points, Options(base=tmp_path)))
     assert [step for step in steps if isinstance(step, Submitted)] == [
-        Submitted(point.name, f"{101 + index}.pbs01") for index, point in enumerate(points)
+        Submitted(point.name, f"{101 + index}.pbs01")
+        for index, point in enumerate(points)
     ]
     jobs = study.path.absolute() / "jobs"
     assert asked() == [f"qsub {jobs}/{point.name}.sh" for point in points]
@@ -71,7 +77,9 @@ def test_a_job_that_qstat_has_forgotten_is_looked_up_in_the_history(programs):
     assert asked() == ["qstat -E -f -F json 7.s", "qstat -x -E -f -F json 7.s"]
 
 
-def test_without_an_answer_a_job_is_unknown_and_without_pbs_that_is_said(programs, monkeypatch, tmp_path):
+def test_without_an_answer_a_job_is_unknown_and_without_pbs_that_is_said(
+    programs, monkeypatch, tmp_path
+):
     programs(qstat=UNKNOWN)
     assert QUEUE.ask(["7.s"])["7.s"].state == "UNKNOWN"
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -94,8 +102,13 @@ def test_a_job_that_is_named_in_an_error_is_forgotten_and_the_others_are_told(pr
 
 def test_answers_of_a_real_server_are_read(programs):
     views = views_of((RECORDED / "qstat.json").read_text())
-    assert {job: view.state for job, view in views.items() if "[" not in job} == {"0.pbshead": "COMPLETING"}
-    assert QUEUE.explain(views["2[0].pbshead"].reason).words == "not enough free nodes available"
+    assert {job: view.state for job, view in views.items() if "[" not in job} == {
+        "0.pbshead": "COMPLETING"
+    }
+    assert (
+        QUEUE.explain(views["2[0].pbshead"].reason).words
+        == "not enough free nodes available"
+    )
     assert parse_qstat((RECORDED / "qstat-none.json").read_text()) == {}
 
 
@@ -105,7 +118,9 @@ def test_jobs_are_deleted_in_one_call_and_the_ended_are_passed_over(programs):
     assert asked() == ["qdel 1.s 2.s"]
 
 
-def test_what_pbs_refuses_is_told_in_its_own_words_and_leaves_nothing(study, tmp_path, programs):
+def test_what_pbs_refuses_is_told_in_its_own_words_and_leaves_nothing(
+    study, tmp_path, programs
+):
     programs(qsub='echo "qsub: Unknown queue" >&2; exit 170')
     points = [point.with_files("/data", "/data/split") for point in study.points()]
     with pytest.raises(QueueRefused, match="Unknown queue"):
@@ -133,10 +148,22 @@ def test_an_answer_that_is_no_json_is_refused(programs):
 @pytest.mark.parametrize(
     ("told", "state", "reason"),
     [
-        ({"job_state": "Q", "comment": "Not Running: Not enough free nodes"}, "queued", ""),
+        (
+            {"job_state": "Q", "comment": "Not Running: Not enough free nodes"},
+            "queued",
+            "",
+        ),
         ({"job_state": "R"}, "running", ""),
-        ({"job_state": "F", "Exit_status": -29, "substate": 93}, "failed", "the time limit was reached"),
-        ({"job_state": "F", "Exit_status": 271, "substate": 91}, "cancelled", "cancelled"),
+        (
+            {"job_state": "F", "Exit_status": -29, "substate": 93},
+            "failed",
+            "the time limit was reached",
+        ),
+        (
+            {"job_state": "F", "Exit_status": 271, "substate": 91},
+            "cancelled",
+            "cancelled",
+        ),
         (
             {"job_state": "F", "Exit_status": 3, "substate": 93, "exec_host": "x1/0"},
             "failed",
@@ -144,19 +171,31 @@ def test_an_answer_that_is_no_json_is_refused(programs):
         ),
     ],
 )
-def test_the_state_of_a_point_follows_from_the_same_machine_as_slurms(study, programs, told, state, reason):
+def test_the_state_of_a_point_follows_from_the_same_machine_as_slurms(
+    study, programs, told, state, reason
+):
     programs(qstat=f"echo '{json.dumps({'Jobs': {'7.s': told}})}'")
     run = study.new_run(study.points()[0])
-    run.write_job(JobRecord(queue="pbs", job="7.s", submitted=time.time(), site="here", script="x.sh"))
+    run.write_job(
+        JobRecord(
+            queue="pbs", job="7.s", submitted=time.time(), site="here", script="x.sh"
+        )
+    )
     found = study_status(study).of("native-w1-s0")
     assert (found.state, found.reason) == (state, reason)
     if state == "queued":
         assert found.waiting.words == "not enough free nodes"
 
 
-def test_a_job_that_was_cancelled_is_cancelled_though_the_queue_keeps_no_history(study, programs):
+def test_a_job_that_was_cancelled_is_cancelled_though_the_queue_keeps_no_history(
+    study, programs
+):
     run = study.new_run(study.points()[0])
-    run.write_job(JobRecord(queue="pbs", job="7.s", submitted=time.time(), site="here", script="x.sh"))
+    run.write_job(
+        JobRecord(
+            queue="pbs", job="7.s", submitted=time.time(), site="here", script="x.sh"
+        )
+    )
     programs(qstat=answer(**{"7_s": {"job_state": "R"}}), qdel="", qselect="")
     assert [status.name for status in cancel_jobs(study, [])] == ["native-w1-s0"]
     programs(qstat=UNKNOWN)
@@ -168,9 +207,15 @@ def test_live_jobs_that_carry_a_mark_are_listed(programs):
     told = {
         "7.s": {"job_state": "F", "Variable_List": mark, "Job_Name": "x"},
         "8.s": {"job_state": "Q", "Variable_List": mark, "Job_Name": "x"},
-        "9.s": {"job_state": "R", "Variable_List": {"PBS_O_HOME": "/h"}, "Job_Name": "other"},
+        "9.s": {
+            "job_state": "R",
+            "Variable_List": {"PBS_O_HOME": "/h"},
+            "Job_Name": "other",
+        },
     }
-    asked = programs(qselect="echo 7.s 8.s; echo 9.s", qstat=f"echo '{json.dumps({'Jobs': told})}'")
+    asked = programs(
+        qselect="echo 7.s 8.s; echo 9.s", qstat=f"echo '{json.dumps({'Jobs': told})}'"
+    )
     assert PBS.queue.marked() == {SUBMISSION: "8.s"}
     assert asked()[0].startswith("qselect -u ")
     assert asked()[1] == "qstat -E -f -F json 7.s 8.s 9.s"
@@ -210,7 +255,9 @@ ANSWER = """
 
 
 def ended(**fields):
-    text = json.dumps({"Jobs": {"1.s": {"job_state": "F", "exec_host": "x1/0*4"} | fields}})
+    text = json.dumps(
+        {"Jobs": {"1.s": {"job_state": "F", "exec_host": "x1/0*4"} | fields}}
+    )
     return views_of(text)["1.s"]
 
 
@@ -233,8 +280,13 @@ def test_what_a_job_waits_for_is_said_in_words():
     found = views_of(ANSWER)
     explained = QUEUE.explain(found["11.pbs01"].reason)
     assert explained.words.strip() == "insufficient amount of resource: ngpus"
-    assert QUEUE.explain("") == Waiting("will start", "not yet considered", "qstat -f {jobs}")
-    assert QUEUE.explain("Can Never Run: Insufficient amount of server resource").group == "needs you"
+    assert QUEUE.explain("") == Waiting(
+        "will start", "not yet considered", "qstat -f {jobs}"
+    )
+    assert (
+        QUEUE.explain("Can Never Run: Insufficient amount of server resource").group
+        == "needs you"
+    )
 
 
 @pytest.mark.parametrize(
@@ -270,7 +322,9 @@ def test_a_held_job_waits_for_whoever_holds_it(fields, group):
         ({"Exit_status": 271, "substate": 93}, "FAILED", None, 15),
     ],
 )
-def test_how_a_job_ended_is_told_by_its_status_and_substate(fields, state, code, signal):
+def test_how_a_job_ended_is_told_by_its_status_and_substate(
+    fields, state, code, signal
+):
     view = ended(**fields)
     assert (view.state, view.exit_code, view.signal) == (state, code, signal)
     assert view.ended
@@ -284,7 +338,9 @@ def test_nothing_is_no_job_and_anything_else_is_refused():
 
 
 @pytest.mark.parametrize("job", ["1234.pbs01", "1234.pbs-01.hsn.cluster.net", "1234"])
-def test_the_id_of_a_job_is_found_whatever_is_printed_around_it(programs, tmp_path, job):
+def test_the_id_of_a_job_is_found_whatever_is_printed_around_it(
+    programs, tmp_path, job
+):
     programs(qsub=f"echo Welcome; echo '{job}'")
     assert QUEUE.submit(tmp_path / "job.sh") == job
     programs(qsub="echo 'qsub: waiting'")
@@ -297,7 +353,11 @@ def script(made: JobScript) -> str:
 
 
 def directives(text: str) -> list[str]:
-    return [line.removeprefix("#PBS ") for line in text.splitlines() if line.startswith("#PBS ")]
+    return [
+        line.removeprefix("#PBS ")
+        for line in text.splitlines()
+        if line.startswith("#PBS ")
+    ]
 
 
 def started(text: str) -> str:
@@ -333,7 +393,9 @@ def test_a_job_asks_for_what_its_layout_says():
 
 def test_a_sites_own_request_for_gpus_stands_in_the_chunk():
     on = site(gpus_per_node=4, gpu_request="ngpus={gpus}:gputype=V100")
-    assert "-l select=1:ncpus=4:mpiprocs=2:ngpus=2:gputype=V100" in directives(script(job("horovod", 2, on)))
+    assert "-l select=1:ncpus=4:mpiprocs=2:ngpus=2:gputype=V100" in directives(
+        script(job("horovod", 2, on))
+    )
 
 
 def test_a_quality_of_service_which_pbs_has_not_is_refused():
@@ -353,7 +415,9 @@ def test_a_quality_of_service_which_pbs_has_not_is_refused():
     ],
 )
 def test_a_launcher_is_told_the_ranks_of_a_node(launcher, command):
-    text = script(job("horovod", 6, site(cpus_per_node=4, launcher=launcher, env={"MY_OWN": "1"})))
+    text = script(
+        job("horovod", 6, site(cpus_per_node=4, launcher=launcher, env={"MY_OWN": "1"}))
+    )
     assert started(text) == command
     assert "srun" not in text and "SLURM" not in text
     assert ("|SCALESTUDY_|PBS_|MY_OWN)" in text) == (launcher == "mpirun")
@@ -393,13 +457,20 @@ esac
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("plan", "code"), [("good", 0), ("fails", 3), ("stops", 75)])
-def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, plan, code):
+def test_the_script_leaves_the_exit_code_of_its_workers(
+    tmp_path, monkeypatch, plan, code
+):
     """Bash reads the script from standard input, as PBS may; the reminder comes at once."""
     run = tmp_path / "points" / "p" / "run-1"
     run.mkdir(parents=True)
     (run / "plan").write_text(plan)
     record = JobRecord(
-        queue="pbs", job="", submission=SUBMISSION, submitted=time.time(), site="here", script="x.sh"
+        queue="pbs",
+        job="",
+        submission=SUBMISSION,
+        submitted=time.time(),
+        site="here",
+        script="x.sh",
     )
     RunFolder(run).write_job(record)
     (run / "point.json").touch()
@@ -441,7 +512,9 @@ def test_directives_that_would_change_a_job_are_refused(text):
         script(job("single", 1, site(directives=(text,))))
 
 
-@pytest.mark.parametrize("text", ["-P ab12", "-l filesystems=home:eagle", "-V", "-m abe", "-W umask=022"])
+@pytest.mark.parametrize(
+    "text", ["-P ab12", "-l filesystems=home:eagle", "-V", "-m abe", "-W umask=022"]
+)
 def test_all_others_stand_as_they_are(text):
     assert directives(script(job("single", 1, site(directives=(text,)))))[-1] == text
 
@@ -460,4 +533,6 @@ def test_a_job_that_shares_its_nodes_says_so_and_asks_for_its_share_of_the_memor
     assert "-l place=scatter" in directives(text)
     assert "SCALESTUDY_NODES_SHARED=yes" in text
     assert "SCALESTUDY_NODES_SHARED=no" in script(job("horovod", 8, on))
-    assert "SCALESTUDY_NODES_SHARED=no" in script(job("horovod", 2, site(cpus_per_node=8)))
+    assert "SCALESTUDY_NODES_SHARED=no" in script(
+        job("horovod", 2, site(cpus_per_node=8))
+    )

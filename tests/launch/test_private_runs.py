@@ -22,7 +22,13 @@ from scalestudy.engines.tensorflow.installation import library_file as horovod_b
 from scalestudy.hardware.private_network import PrivateNetwork
 from scalestudy.launch.launcher import Note, Options
 from scalestudy.launch.local import LOCAL
-from scalestudy.launch.reserve import NETWORK, grant, private_run, refuse_open_ports, wants_private
+from scalestudy.launch.reserve import (
+    NETWORK,
+    grant,
+    private_run,
+    refuse_open_ports,
+    wants_private,
+)
 from scalestudy.util.errors import RunError, UserError
 
 NOBODY = 65534
@@ -63,11 +69,15 @@ def _possible():
             pytest.skip("this machine allows no network namespace")
 
 
-def ran(program: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def ran(
+    program: str, *words: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run a program with these variables and our source."""
     environment = os.environ | variables | {"PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-c", program, *words]
-    output = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    output = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    )
     assert output.returncode == 0, output.stderr
     return output
 
@@ -78,7 +88,11 @@ def inside(own: dict[str, str]) -> dict:
 
 
 def rights() -> str:
-    return next(line.split()[1] for line in open("/proc/self/status") if line.startswith("CapEff"))
+    return next(
+        line.split()[1]
+        for line in open("/proc/self/status")
+        if line.startswith("CapEff")
+    )
 
 
 @pytest.mark.usefixtures("_possible")
@@ -88,7 +102,11 @@ def test_workers_share_a_network_with_a_loopback_alone_and_keep_user_groups_and_
     assert first == second
     assert first["interfaces"] == ["lo"]
     assert first["network"] != os.stat("/proc/self/ns/net").st_ino
-    assert (first["user"], first["groups"], first["rights"]) == (os.geteuid(), os.getgroups(), rights())
+    assert (first["user"], first["groups"], first["rights"]) == (
+        os.geteuid(),
+        os.getgroups(),
+        rights(),
+    )
 
 
 @pytest.mark.usefixtures("_possible")
@@ -162,7 +180,9 @@ def points_of(strategy: str, **launch: object):
 
 @pytest.mark.usefixtures("without")
 def test_without_a_namespace_workers_that_obey_anybody_are_refused_unless_the_study_allows_it():
-    with pytest.raises(UserError, match=r"multiworker.*Operation not permitted.*open_ports = true"):
+    with pytest.raises(
+        UserError, match=r"multiworker.*Operation not permitted.*open_ports = true"
+    ):
         LOCAL.points(study_of("multiworker"), Options())
     assert LOCAL.points(study_of("multiworker", open_ports=True), Options())
     assert refuse_open_ports(points_of("multiworker", open_ports=True)) is None
@@ -191,7 +211,9 @@ def test_without_a_namespace_other_workers_run_and_it_is_said():
     note = refuse_open_ports(points_of("ddp"))
     assert isinstance(note, Note) and "open_ports = true" in note.text
     assert refuse_open_ports(points_of("ddp", open_ports=True)) is None
-    assert refuse_open_ports(points_of("mirrored")) is None, "one process does not listen"
+    assert refuse_open_ports(points_of("mirrored")) is None, (
+        "one process does not listen"
+    )
     with private_run(2, private=True) as own:
         assert own[SECRET] and own[NETWORK] == ""
 
@@ -219,7 +241,9 @@ def test_an_account_without_rights_creates_one_too():
     assert ran(program).stdout.split() == [str(NOBODY), "True"]
 
 
-def test_a_file_that_lies_in_the_working_folder_is_no_module_of_ours(tmp_path, monkeypatch):
+def test_a_file_that_lies_in_the_working_folder_is_no_module_of_ours(
+    tmp_path, monkeypatch
+):
     for name in ("ctypes", "fcntl", "struct"):
         (tmp_path / f"{name}.py").write_text("open('planted', 'w')\n")
     monkeypatch.chdir(tmp_path)
@@ -255,7 +279,14 @@ def _address(text: str) -> str:
     return str(ipaddress.ip_address(packed))
 
 
-def watched(folder: Path, strategies: list[str], *, connect: bool, keys: str = "", **variables: str):
+def watched(
+    folder: Path,
+    strategies: list[str],
+    *,
+    connect: bool,
+    keys: str = "",
+    **variables: str,
+):
     """Run a study and return three results.
 
     They are: by strategy, the sockets at which workers listened, with their network namespaces; what attacks
@@ -269,7 +300,9 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, keys: str = "
             (Gloo takes this for a rank that left, and ends.)
         variables: Environment variables of the launcher.
     """
-    (folder / "study.toml").write_text(STUDY.format(strategies=json.dumps(strategies), keys=keys))
+    (folder / "study.toml").write_text(
+        STUDY.format(strategies=json.dumps(strategies), keys=keys)
+    )
     listened: dict[str, dict[tuple[str, int], int]] = {name: {} for name in strategies}
     reached, networks = set(), {}
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")} | variables
@@ -283,20 +316,28 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, keys: str = "
         text=True,
     ) as study:
         launcher = psutil.Process(study.pid)
-        while study.poll() is None:  # no sleep: Gloo listens only until the other rank connects
+        while (
+            study.poll() is None
+        ):  # no sleep: Gloo listens only until the other rank connects
             for process in launcher.children(recursive=True):
                 try:
                     words = process.cmdline()
                     if "scalestudy.worker" not in words:
                         continue
-                    networks[process.pid] = os.stat(f"/proc/{process.pid}/ns/net").st_ino
+                    networks[process.pid] = os.stat(
+                        f"/proc/{process.pid}/ns/net"
+                    ).st_ino
                     found = sockets(process.pid)
                 except (psutil.Error, OSError):
                     continue
                 if found:
                     known = listened[Path(words[-1]).parent.name.partition("-w")[0]]
                     new = found.keys() - known.keys()
-                    reached |= attacked(process.pid, [port for _, port in new]) if connect and new else set()
+                    reached |= (
+                        attacked(process.pid, [port for _, port in new])
+                        if connect and new
+                        else set()
+                    )
                     known |= found
         assert study.stdout is not None
         assert study.returncode == 0, study.stdout.read()
@@ -325,7 +366,15 @@ ACCOUNTS = os.geteuid() == 0 and shutil.which("setpriv") and PYTHON
 def attacked(process: int, ports: list[int]) -> set[str]:
     """Return what another account on this machine reaches of a worker; without one, this account's ports."""
     if ACCOUNTS:
-        command = [*AS_NEIGHBOUR, str(PYTHON), "-I", "-c", ATTACK, str(process), *map(str, ports)]
+        command = [
+            *AS_NEIGHBOUR,
+            str(PYTHON),
+            "-I",
+            "-c",
+            ATTACK,
+            str(process),
+            *map(str, ports),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return set(ast.literal_eval(done.stdout))
     return {f"port {port}" for port in ports if _connects(port)}
@@ -362,32 +411,48 @@ def test_nobody_else_on_this_machine_reaches_the_workers_of_a_run(tmp_path):
     for places in listened.values():
         assert len(set(places.values())) == 1
         assert os.stat("/proc/self/ns/net").st_ino not in places.values()
-    apart = [each for each in networks.values() if each != os.stat("/proc/self/ns/net").st_ino]
-    assert len(apart) >= 4 * len(listened), networks  # two ranks and their parent processes
+    apart = [
+        each
+        for each in networks.values()
+        if each != os.stat("/proc/self/ns/net").st_ino
+    ]
+    assert len(apart) >= 4 * len(listened), (
+        networks
+    )  # two ranks and their parent processes
     assert not reached
 
 
 @pytest.mark.engine
 def test_with_open_ports_ddp_listens_at_the_loopback_alone(tmp_path):
-    listened, _, _ = watched(tmp_path, ["ddp"], connect=False, keys="open_ports = true\n")
+    listened, _, _ = watched(
+        tmp_path, ["ddp"], connect=False, keys="open_ports = true\n"
+    )
     places = listened["ddp"]
     assert set(places.values()) == {os.stat("/proc/self/ns/net").st_ino}
     assert places, "the store was not seen to listen"
-    assert all(ipaddress.ip_address(address).is_loopback for address, _ in places), places
+    assert all(ipaddress.ip_address(address).is_loopback for address, _ in places), (
+        places
+    )
 
 
 @pytest.mark.engine
 @pytest.mark.skipif(not horovod_built(), reason="no Horovod")
 def test_with_open_ports_horovod_listens_at_the_loopback_alone(tmp_path):
     told = {"HOROVOD_LOG_LEVEL": "debug"}
-    listened, _, _ = watched(tmp_path, ["horovod"], connect=False, keys="open_ports = true\n", **told)
+    listened, _, _ = watched(
+        tmp_path, ["horovod"], connect=False, keys="open_ports = true\n", **told
+    )
     places = listened["horovod"]
     assert set(places.values()) == {os.stat("/proc/self/ns/net").st_ino}
     assert places, "the rendezvous was not seen to listen"
-    assert all(ipaddress.ip_address(address).is_loopback for address, _ in places), places
+    assert all(ipaddress.ip_address(address).is_loopback for address, _ in places), (
+        places
+    )
     # A rank's data port closes when the other rank connects and may be missed; the logs name all ports.
     logs = sorted(tmp_path.glob("studies/study/points/*/run-1/logs/rank-*.log"))
     assert len(logs) == 2
     for log in logs:
-        connections = set(re.findall(r"iface=(\w+).*?addr=\[([0-9.]+)\]", log.read_text()))
+        connections = set(
+            re.findall(r"iface=(\w+).*?addr=\[([0-9.]+)\]", log.read_text())
+        )
         assert connections == {("lo", "127.0.0.1")}, log.read_text()[-2000:]

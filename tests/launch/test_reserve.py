@@ -43,7 +43,9 @@ def test_a_reservation_holds_against_other_processes_and_ends_with_its_owner():
         "    print(alone, flush=True); input()"
     )
     command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout.readline().strip() in ("True", "False")
         with reserve.cores([0, 1], 1) as (_, alone):
             assert not alone
@@ -53,7 +55,8 @@ def test_a_reservation_holds_against_other_processes_and_ends_with_its_owner():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "cores"), [(1, [2000]), (2, [2000, 2001]), (5, [2000, 2001, 2000, 2001, 2000])]
+    ("wanted", "cores"),
+    [(1, [2000]), (2, [2000, 2001]), (5, [2000, 2001, 2000, 2001, 2000])],
 )
 def test_cores_are_handed_out_twice_only_when_there_are_too_few(wanted, cores):
     with reserve.cores([2000, 2001], wanted) as (given, alone):
@@ -62,18 +65,27 @@ def test_cores_are_handed_out_twice_only_when_there_are_too_few(wanted, cores):
 
 
 def test_a_second_study_takes_the_cores_that_are_left():
-    with reserve.cores([3000, 3001], 1) as (first, _), reserve.cores([3000, 3001], 1) as (second, alone):
+    with (
+        reserve.cores([3000, 3001], 1) as (first, _),
+        reserve.cores([3000, 3001], 1) as (second, alone),
+    ):
         assert (first, second, alone) == ([3000], [3001], True)
 
 
 def test_each_gpu_has_cores_near_it():
-    with cores_near(range(4000, 4008), [range(4004, 4008), range(4000, 4004)], 2) as (cores, alone):
+    with cores_near(range(4000, 4008), [range(4004, 4008), range(4000, 4004)], 2) as (
+        cores,
+        alone,
+    ):
         assert (cores, alone) == ([4004, 4005, 4000, 4001], True)
 
 
 def test_where_another_study_has_the_near_ones_a_gpu_takes_others_and_leaves_the_next_gpus_alone():
     near = [range(4104, 4107), range(4100, 4104)]
-    with reserve.cores([4104, 4105], 2), cores_near(range(4100, 4107), near, 2) as (cores, alone):
+    with (
+        reserve.cores([4104, 4105], 2),
+        cores_near(range(4100, 4107), near, 2) as (cores, alone),
+    ):
         assert (cores, alone) == ([4106, 4102, 4100, 4101], True)
 
 
@@ -131,7 +143,10 @@ def test_who_finds_too_few_takes_none_and_waits_and_names_them(nvml):
             taken(one, point(2))
             waiting = reserve_gpus(two, point(2))
             text = next(waiting).text
-            assert text == "horovod-w2-s0 waits for 2 GPUs at once: other runs hold GPU-a0, GPU-b1."
+            assert (
+                text
+                == "horovod-w2-s0 waits for 2 GPUs at once: other runs hold GPU-a0, GPU-b1."
+            )
             with ExitStack() as third:
                 assert taken(third, point(1)) == ["GPU-c2"]
         with pytest.raises(StopIteration) as end:
@@ -154,7 +169,9 @@ DIVIDED = Card("GPU-x", instances=[Card("MIG-1"), Card("MIG-2")])
         (cards(1), None, point(2), []),
     ],
 )
-def test_a_run_takes_the_gpus_that_it_needs_and_may_see(nvml, monkeypatch, machine, shown, wanted, own):
+def test_a_run_takes_the_gpus_that_it_needs_and_may_see(
+    nvml, monkeypatch, machine, shown, wanted, own
+):
     nvml(*machine)
     if shown:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
@@ -173,7 +190,11 @@ def test_a_reservation_ends_with_its_process_however_that_ends(nvml, tmp_path):
         "    except StopIteration as end:\n"
         "        print(end.value, flush=True); input()\n"
     )
-    paths = [written(tmp_path / "nvml", cards(1)), str(SOURCE), os.environ.get("PYTHONPATH", "")]
+    paths = [
+        written(tmp_path / "nvml", cards(1)),
+        str(SOURCE),
+        os.environ.get("PYTHONPATH", ""),
+    ]
     nvml(*cards(1))
     with (
         subprocess.Popen(
@@ -212,7 +233,8 @@ def given(monkeypatch):
 def folder(tmp_path):
     wanted = point()
     study = parse_study(
-        'task = "cnn"\n[sweep]\nstrategy = ["horovod"]\nworkers = 1\nseed = 0\n', Path("mine.toml")
+        'task = "cnn"\n[sweep]\nstrategy = ["horovod"]\nworkers = 1\nseed = 0\n',
+        Path("mine.toml"),
     )
     return StudyFolder.create_or_open(tmp_path / "results", study, [wanted], "")
 
@@ -225,7 +247,11 @@ def test_workers_see_the_reserved_gpus_and_are_held_to_them_and_a_launcher_tells
         taken(one, point(1))
         list(run_steps(folder, folder.points()[0]))
         (variables,) = given
-        assert variables["CUDA_VISIBLE_DEVICES"] == variables["SCALESTUDY_GPUS"] == "GPU-b1"
+        assert (
+            variables["CUDA_VISIBLE_DEVICES"]
+            == variables["SCALESTUDY_GPUS"]
+            == "GPU-b1"
+        )
         assert variables["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
         with ExitStack() as two:
             taken(two, point(1))

@@ -31,7 +31,11 @@ def read(text, tmp_path) -> Site:
 
 
 def test_the_default_partition_is_taken_where_it_has_gpus():
-    assert values(DEBUG) == {"partition": "debug", "gpus_per_node": 2, "cpus_per_node": 4}
+    assert values(DEBUG) == {
+        "partition": "debug",
+        "gpus_per_node": 2,
+        "cpus_per_node": 4,
+    }
 
 
 def test_else_the_one_with_most_nodes_with_gpus_and_the_kind_of_gpu_is_named_where_there_are_several():
@@ -83,7 +87,9 @@ def test_uncommented_it_is_still_read(sinfo, tmp_path):
 
 
 def test_every_key_and_the_whole_of_its_docstring_is_there():
-    text = " ".join(line.removeprefix("#").strip() for line in site_template({}).splitlines())
+    text = " ".join(
+        line.removeprefix("#").strip() for line in site_template({}).splitlines()
+    )
     for model in (Site, Container):
         for key, field in model.model_fields.items():
             if key not in ("name", "container"):

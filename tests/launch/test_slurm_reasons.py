@@ -27,12 +27,19 @@ NEEDS_YOU = """
     DependencyNeverSatisfied DeadLine ReservationDeleted JobHoldMaxRequeue QOSUsageThreshold
     launch_failed_requeued_held
 """
-NEEDS_THE_SITE = "JobHeldAdmin PartitionDown PartitionInactive NodeDown FrontEndDown SystemFailure"
-GROUPS = {"will start": WILL_START, "needs you": NEEDS_YOU, "needs the site": NEEDS_THE_SITE}
+NEEDS_THE_SITE = (
+    "JobHeldAdmin PartitionDown PartitionInactive NodeDown FrontEndDown SystemFailure"
+)
+GROUPS = {
+    "will start": WILL_START,
+    "needs you": NEEDS_YOU,
+    "needs the site": NEEDS_THE_SITE,
+}
 
 
 @pytest.mark.parametrize(
-    ("reason", "group"), [(word, group) for group, words in GROUPS.items() for word in words.split()]
+    ("reason", "group"),
+    [(word, group) for group, words in GROUPS.items() for word in words.split()],
 )
 def test_every_reason_has_its_group_and_a_next_command(reason, group):
     found = explain(reason)
@@ -60,19 +67,28 @@ def test_reasons_are_said_in_words_and_limits_by_their_names(reason, words) -> N
 
 def test_nodes_that_are_down_need_the_site_and_a_new_reason_is_no_guess():
     assert explain("ReqNodeNotAvail, UnavailableNodes:node1").group == "needs the site"
-    assert (explain("SomethingNew").group, explain("SomethingNew").words) == ("unknown", "SomethingNew")
+    assert (explain("SomethingNew").group, explain("SomethingNew").words) == (
+        "unknown",
+        "SomethingNew",
+    )
 
 
-def test_points_that_wait_for_the_same_share_a_sentence_with_the_next_command(folder: StudyFolder):
+def test_points_that_wait_for_the_same_share_a_sentence_with_the_next_command(
+    folder: StudyFolder,
+):
     def waits(number: int, reason: str) -> PointStatus:
-        job = JobRecord(job=str(number), submitted=time.time(), site="here", script="x.sh")
+        job = JobRecord(
+            job=str(number), submitted=time.time(), site="here", script="x.sh"
+        )
         view = JobView(job=job.job, state="PENDING", reason=reason)
         point = folder.points()[number]
         return PointStatus(point, "queued", job=job, view=view, waiting=explain(reason))
 
     statuses = [waits(0, "Priority"), waits(1, "JobHeldUser"), waits(2, "JobHeldUser")]
     stuck, others = waiting_sentences(statuses)
-    assert stuck.startswith("2 points, native-w1-s1 first: needs you: held by you (JobHeldUser)")
+    assert stuck.startswith(
+        "2 points, native-w1-s1 first: needs you: held by you (JobHeldUser)"
+    )
     assert stuck.endswith("scontrol release 1,2")
     assert others.startswith("native-w1-s0: will start: others come first")
     assert waiting_sentences(statuses, stuck_only=True) == [stuck]

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.launch.queue.queue_launcher import Submission, next_submission
-from scalestudy.launch.queue.scheduler import ENDED, RUNNING, UNKNOWN, WAITING, JobView, QueueUnreachable
+from scalestudy.launch.queue.scheduler import (
+    ENDED,
+    RUNNING,
+    UNKNOWN,
+    WAITING,
+    JobView,
+    QueueUnreachable,
+)
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.study_status import (
     FILES_LATE,
@@ -32,17 +39,24 @@ from scalestudy.store.study_folder import StudyFolder
 FAILURE = Failure(rank=0, exit_code=1, reason="it failed")
 
 
-def test_only_the_points_that_may_have_changed_are_read_again(folder: StudyFolder) -> None:
+def test_only_the_points_that_may_have_changed_are_read_again(
+    folder: StudyFolder,
+) -> None:
     first, second = folder.points()[:2]
     before = study_status(folder)
     folder.new_run(first).write_failure(FAILURE)
     folder.new_run(second).write_failure(FAILURE)
     after = study_status(folder, known=before, names=[first.name])
-    assert after.of(first.name).state == "failed" and after.of(second.name).state == "missing"
+    assert (
+        after.of(first.name).state == "failed"
+        and after.of(second.name).state == "missing"
+    )
     assert study_status(folder, known=after).of(second.name).state == "failed"
 
 
-def test_a_run_that_is_at_work_decides_though_a_newer_one_failed(folder: StudyFolder) -> None:
+def test_a_run_that_is_at_work_decides_though_a_newer_one_failed(
+    folder: StudyFolder,
+) -> None:
     point = folder.points()[0]
     running = folder.new_run(point)
     folder.new_run(point).write_failure(FAILURE)
@@ -57,7 +71,9 @@ def test_a_queue_that_is_asked_writes_the_end_down_for_whoever_has_none_to_ask(
     run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
     (run.path / ".secret").touch()
     view = JobView(job="7", state="NODE_FAIL", nodes="n1")
-    monkeypatch.setattr(type(SLURM.queue), "ask", lambda self, jobs, cluster="": {"7": view})
+    monkeypatch.setattr(
+        type(SLURM.queue), "ask", lambda self, jobs, cluster="": {"7": view}
+    )
     found = study_status(folder).of("native-w1-s0")
     assert (found.state, found.reason) == ("failed", "a node failed (n1)")
     assert run.failure() == found.failure
@@ -70,11 +86,19 @@ def test_what_a_queue_hides_of_another_users_job_is_never_written_down(
     run = folder.new_run(folder.points()[0])
     run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
     unknown = {"7": JobView(job="7", state=UNKNOWN)}
-    monkeypatch.setattr(type(SLURM.queue), "ask", lambda self, jobs, cluster="": unknown)
+    monkeypatch.setattr(
+        type(SLURM.queue), "ask", lambda self, jobs, cluster="": unknown
+    )
     with monkeypatch.context() as colleague:
-        colleague.setattr("os.geteuid", lambda: (run.path / "job.json").stat().st_uid + 1)
+        colleague.setattr(
+            "os.geteuid", lambda: (run.path / "job.json").stat().st_uid + 1
+        )
         assert study_status(folder, must=True).of("native-w1-s0").state == "queued"
-        run.write_job(JobRecord(job="", submission="1" * 16, submitted=1, site="here", script="x.sh"))
+        run.write_job(
+            JobRecord(
+                job="", submission="1" * 16, submitted=1, site="here", script="x.sh"
+            )
+        )
         colleague.setattr(type(SLURM.queue), "marked", lambda self: {})
         assert study_status(folder, must=True).of("native-w1-s0").state == "queued"
     assert run.failure() is None
@@ -82,13 +106,23 @@ def test_what_a_queue_hides_of_another_users_job_is_never_written_down(
     assert study_status(folder, must=True).of("native-w1-s0").state == "failed"
 
 
-def test_a_run_that_saves_its_model_is_running_in_that_phase(folder: StudyFolder) -> None:
+def test_a_run_that_saves_its_model_is_running_in_that_phase(
+    folder: StudyFolder,
+) -> None:
     run = folder.new_run(folder.points()[0])
     run.write_launcher_process()
     run.model.write_text("saved")
-    run.write_progress(Progress(phase="saving", epoch=2, epochs=2, step=1, steps=1, updated=time.time()))
+    run.write_progress(
+        Progress(
+            phase="saving", epoch=2, epochs=2, step=1, steps=1, updated=time.time()
+        )
+    )
     status = study_status(folder).of("native-w1-s0")
-    assert (status.state, status.progress.phase, status.result) == ("running", "saving", None)
+    assert (status.state, status.progress.phase, status.result) == (
+        "running",
+        "saving",
+        None,
+    )
 
 
 NOW = 1_000_000.0
@@ -96,14 +130,26 @@ STATE_FAILURE = Failure(rank=None, exit_code=1, reason="it failed")
 
 
 def progress(age: float) -> Progress:
-    return Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=NOW - age)
+    return Progress(
+        phase="training", epoch=1, epochs=2, step=1, steps=2, updated=NOW - age
+    )
 
 
 def state(
-    files: RunFiles, slurm: str | None, *, reported: float | None = None, ended: float | None = None
+    files: RunFiles,
+    slurm: str | None,
+    *,
+    reported: float | None = None,
+    ended: float | None = None,
 ) -> Derived:
     view = JobView(job="1", state=slurm) if slurm else None
-    return derive(files, view, now=NOW, reported=reported, ended=None if ended is None else NOW - ended)
+    return derive(
+        files,
+        view,
+        now=NOW,
+        reported=reported,
+        ended=None if ended is None else NOW - ended,
+    )
 
 
 WRITTEN = STATE_FAILURE.model_copy(update={"cancelled": True})
@@ -113,11 +159,21 @@ OVER = Derived("failed", over=True)
 @pytest.mark.parametrize(
     ("files", "slurm", "expected"),
     [
-        *((RunFiles(result=True), slurm, Derived("done")) for slurm in (None, "PENDING", "RUNNING", UNKNOWN)),
+        *(
+            (RunFiles(result=True), slurm, Derived("done"))
+            for slurm in (None, "PENDING", "RUNNING", UNKNOWN)
+        ),
         *((RunFiles(), slurm, Derived("queued")) for slurm in ("PENDING", "REQUEUED")),
-        *((RunFiles(), slurm, Derived("running")) for slurm in ("RUNNING", "COMPLETING", "SUSPENDED")),
+        *(
+            (RunFiles(), slurm, Derived("running"))
+            for slurm in ("RUNNING", "COMPLETING", "SUSPENDED")
+        ),
         # put back into the queue
-        (RunFiles(failure=STATE_FAILURE, exit_code=1), "PENDING", Derived("queued", revived=True)),
+        (
+            RunFiles(failure=STATE_FAILURE, exit_code=1),
+            "PENDING",
+            Derived("queued", revived=True),
+        ),
         (RunFiles(failure=STATE_FAILURE), "RUNNING", Derived("running", revived=True)),
         (RunFiles(exit_code=143), "PENDING", Derived("queued")),
         # ended by a person
@@ -125,7 +181,10 @@ OVER = Derived("failed", over=True)
         (RunFiles(failure=WRITTEN), "CANCELLED", Derived("cancelled")),
         (RunFiles(failure=WRITTEN), None, Derived("cancelled")),
         # over without a result; a failure is written down once
-        *((RunFiles(progress=progress(1)), end, OVER) for end in sorted(ENDED - {"COMPLETED", "CANCELLED"})),
+        *(
+            (RunFiles(progress=progress(1)), end, OVER)
+            for end in sorted(ENDED - {"COMPLETED", "CANCELLED"})
+        ),
         (RunFiles(exit_code=3), "COMPLETED", OVER),
         (RunFiles(failure=STATE_FAILURE), "TIMEOUT", Derived("failed")),
         # forgotten by Slurm: failed unless it is seen at work
@@ -139,15 +198,23 @@ OVER = Derived("failed", over=True)
         (RunFiles(exit_code=3), None, Derived("failed")),
         (RunFiles(exit_code=0), None, Derived("failed")),
         (RunFiles(exit_code=0, checkpoint=True), None, Derived("queued")),
-        (RunFiles(failure=STATE_FAILURE, progress=progress(1)), None, Derived("failed")),
+        (
+            RunFiles(failure=STATE_FAILURE, progress=progress(1)),
+            None,
+            Derived("failed"),
+        ),
     ],
 )
-def test_a_state_follows_from_the_files_and_from_slurms_word(files, slurm, expected) -> None:
+def test_a_state_follows_from_the_files_and_from_slurms_word(
+    files, slurm, expected
+) -> None:
     assert state(files, slurm, ended=0) == expected
 
 
 @pytest.mark.parametrize("age", [1, 3600, -3600])
-def test_only_progress_since_slurms_word_shows_that_it_runs_whatever_the_nodes_clock(age) -> None:
+def test_only_progress_since_slurms_word_shows_that_it_runs_whatever_the_nodes_clock(
+    age,
+) -> None:
     files = RunFiles(progress=progress(age))
     assert state(files, "PENDING", reported=NOW - age).state == "queued"
     assert state(files, "PENDING", reported=NOW - age - 5).state == "running"
@@ -155,7 +222,8 @@ def test_only_progress_since_slurms_word_shows_that_it_runs_whatever_the_nodes_c
 
 
 @pytest.mark.parametrize(
-    ("ended", "expected"), [(FILES_LATE - 1, Derived("running")), (FILES_LATE + 1, OVER)]
+    ("ended", "expected"),
+    [(FILES_LATE - 1, Derived("running")), (FILES_LATE + 1, OVER)],
 )
 def test_a_slow_file_system_may_show_the_result_later(ended, expected) -> None:
     assert state(RunFiles(exit_code=0), "COMPLETED", ended=ended) == expected
@@ -170,13 +238,17 @@ def test_a_slow_file_system_may_show_the_result_later(ended, expected) -> None:
         exit_code=st.none() | st.integers(0, 255),
         checkpoint=st.booleans(),
     ),
-    slurm=st.none() | st.sampled_from([*sorted(WAITING | RUNNING | ENDED), UNKNOWN, "NEW_IN_SLURM_99"]),
+    slurm=st.none()
+    | st.sampled_from([*sorted(WAITING | RUNNING | ENDED), UNKNOWN, "NEW_IN_SLURM_99"]),
     ended=st.none() | st.floats(0, 100),
 )
-def test_only_slurms_word_writes_a_failure_and_never_over_a_live_job(files, slurm, ended) -> None:
+def test_only_slurms_word_writes_a_failure_and_never_over_a_live_job(
+    files, slurm, ended
+) -> None:
     derived = state(files, slurm, ended=ended)
     assert not derived.over or (
-        derived.state in ("failed", "cancelled") and slurm not in WAITING | RUNNING | {None}
+        derived.state in ("failed", "cancelled")
+        and slurm not in WAITING | RUNNING | {None}
     )
     assert not derived.revived or derived.state in ("queued", "running")
     assert files.result == (derived.state == "done")
@@ -198,12 +270,18 @@ def slurm(programs):
     return say
 
 
-def test_the_interval_grows_while_nothing_changes_and_shrinks_when_something_does() -> None:
+def test_the_interval_grows_while_nothing_changes_and_shrinks_when_something_does() -> (
+    None
+):
     queue, intervals = Answers().answered(WAITS, now=0), []
     for now in range(1, 12):
         queue = queue.answered(WAITS, now=now)
         intervals.append(queue.interval)
-    assert intervals == sorted(intervals) and intervals[0] > SHORTEST and intervals[-1] == LONGEST
+    assert (
+        intervals == sorted(intervals)
+        and intervals[0] > SHORTEST
+        and intervals[-1] == LONGEST
+    )
     assert queue.answered(RUNS, now=20).interval == SHORTEST
 
 
@@ -213,10 +291,22 @@ def test_the_interval_grows_while_nothing_changes_and_shrinks_when_something_doe
         pytest.param(WAITS, 10.0, 109, ["1"], [], False, id="within the interval"),
         pytest.param(WAITS, 10.0, 110, ["1"], [], True, id="after it"),
         pytest.param(RUNS, 60.0, 100 + SHORTEST, ["1", "2"], [], True, id="a new job"),
-        pytest.param(RUNS, 60.0, 100 + SHORTEST, ["1"], ["1"], True, id="over, by its files"),
+        pytest.param(
+            RUNS, 60.0, 100 + SHORTEST, ["1"], ["1"], True, id="over, by its files"
+        ),
         pytest.param(RUNS, 60.0, 100.5, ["1"], ["1"], False, id="over, but just asked"),
-        pytest.param(WAITS, 60.0, 100 + SHORTEST, ["1"], ["1"], False, id="put back into the queue"),
-        pytest.param(WAITS, SHORTEST, 10, ["1"], [], True, id="a clock that was set back"),
+        pytest.param(
+            WAITS,
+            60.0,
+            100 + SHORTEST,
+            ["1"],
+            ["1"],
+            False,
+            id="put back into the queue",
+        ),
+        pytest.param(
+            WAITS, SHORTEST, 10, ["1"], [], True, id="a clock that was set back"
+        ),
     ],
 )
 def test_the_queue_is_asked_after_the_interval_and_soon_where_there_is_news(
@@ -234,7 +324,12 @@ def test_the_end_of_a_job_keeps_the_time_of_the_answer_that_said_so_first() -> N
 
 def test_without_an_answer_the_last_one_stays_and_the_interval_doubles() -> None:
     queue = Answers().answered(WAITS, now=5).unanswered("none within 20 s", now=9)
-    assert (queue.asked, queue.tried, queue.jobs, queue.error) == (5, 9, WAITS, "none within 20 s")
+    assert (queue.asked, queue.tried, queue.jobs, queue.error) == (
+        5,
+        9,
+        WAITS,
+        "none within 20 s",
+    )
     assert queue.interval == 2 * SHORTEST
     for now in range(10):
         queue = queue.unanswered("none", now=now)
@@ -242,7 +337,9 @@ def test_without_an_answer_the_last_one_stays_and_the_interval_doubles() -> None
     assert not queue.due(["1", "new"], now=now + LONGEST - 1)
 
 
-def test_an_answer_is_kept_in_the_folder_and_serves_the_next_one_who_asks(slurm, tmp_path: Path) -> None:
+def test_an_answer_is_kept_in_the_folder_and_serves_the_next_one_who_asks(
+    slurm, tmp_path: Path
+) -> None:
     asked = slurm("echo '1|PENDING||N/A|Priority'")
     assert poll(tmp_path, SLURM.queue, ["1"], now=100).jobs == WAITS
     assert poll(tmp_path, SLURM.queue, ["1"], now=101).jobs == WAITS
@@ -253,12 +350,20 @@ def test_an_answer_is_kept_in_the_folder_and_serves_the_next_one_who_asks(slurm,
     assert load(tmp_path, "slurm") == Answers()
 
 
-def test_a_silent_slurm_leaves_the_last_answer_with_its_age(slurm, tmp_path: Path) -> None:
+def test_a_silent_slurm_leaves_the_last_answer_with_its_age(
+    slurm, tmp_path: Path
+) -> None:
     slurm("echo '1|PENDING||N/A|Priority'")
     poll(tmp_path, SLURM.queue, ["1"], now=100)
-    slurm("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
+    slurm(
+        "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1"
+    )
     queue = poll(tmp_path, SLURM.queue, ["1"], now=200)
-    assert queue.jobs == WAITS and queue.asked == 100 and "Unable to contact" in queue.error
+    assert (
+        queue.jobs == WAITS
+        and queue.asked == 100
+        and "Unable to contact" in queue.error
+    )
     with pytest.raises(QueueUnreachable):
         poll(tmp_path, SLURM.queue, ["1"], now=300, must=True)
 
@@ -286,12 +391,20 @@ else echo "77|of a site scalestudy:{DIGITS}"; fi"""
 def run(folder: StudyFolder) -> RunFolder:
     """A run that Slurm may or may not have accepted; its submitting process has ended."""
     run = folder.new_run(next(each for each in folder.points() if each.name == POINT))
-    run.write_launcher_process(LauncherProcess(pid=1, host="elsewhere", started="", written=0.0))
-    run.write_job(JobRecord(job="", submission=DIGITS, submitted=time.time(), site="here", script="x.sh"))
+    run.write_launcher_process(
+        LauncherProcess(pid=1, host="elsewhere", started="", written=0.0)
+    )
+    run.write_job(
+        JobRecord(
+            job="", submission=DIGITS, submitted=time.time(), site="here", script="x.sh"
+        )
+    )
     return run
 
 
-def test_it_waits_in_the_queue_as_long_as_nobody_says_otherwise(folder, run, programs) -> None:
+def test_it_waits_in_the_queue_as_long_as_nobody_says_otherwise(
+    folder, run, programs
+) -> None:
     programs(squeue=SILENT)
     assert study_status(folder).of(POINT).state == "queued"
     with pytest.raises(QueueUnreachable):
@@ -305,7 +418,9 @@ def test_its_job_is_found_by_its_mark(folder, run, programs) -> None:
     assert run.job().job == "77"
 
 
-def test_what_was_never_taken_has_failed_and_is_submitted_anew(folder, run, programs) -> None:
+def test_what_was_never_taken_has_failed_and_is_submitted_anew(
+    folder, run, programs
+) -> None:
     programs(squeue="")
     found = study_status(folder).of(POINT)
     assert found.state == "failed" and "Slurm never took its job" in found.reason
@@ -315,7 +430,9 @@ def test_what_was_never_taken_has_failed_and_is_submitted_anew(folder, run, prog
 def test_a_run_that_would_go_on_still_does(folder, run, programs) -> None:
     run.checkpoint.touch()
     programs(squeue="")
-    assert next_submission(study_status(folder).of(POINT), limit=3) == Submission(2, run)
+    assert next_submission(study_status(folder).of(POINT), limit=3) == Submission(
+        2, run
+    )
 
 
 def test_nobody_asks_while_it_is_being_submitted(folder, run, programs) -> None:
@@ -330,5 +447,7 @@ def test_a_job_that_has_begun_is_known_by_what_it_left(folder, run, programs) ->
     assert run.job().job == ""
     (run.path / "began").write_text(f"{DIGITS} 77\n")
     assert run.job().job == "77"
-    (run.path / "began").write_text(f"{DIGITS} none\n")  # started by hand, outside of a job
+    (run.path / "began").write_text(
+        f"{DIGITS} none\n"
+    )  # started by hand, outside of a job
     assert run.job().job == ""

@@ -29,7 +29,11 @@ def start(folder: Path, task: str, *, nohup: bool = False) -> Forked:
 def ended(folder: Path, task: str) -> tuple[int, str, Cause | None]:
     """Return the exit code, output and cause of a worker."""
     process = start(folder, task)
-    return process.wait(), process.output(), next(iter(RunFolder(folder).causes()), None)
+    return (
+        process.wait(),
+        process.output(),
+        next(iter(RunFolder(folder).causes()), None),
+    )
 
 
 def cause_within(cgroup: tuple[str, ...], folder: Path, task: str) -> tuple[int, Cause]:
@@ -53,7 +57,12 @@ def wait_for(condition) -> None:
     ("task", "code", "kind", "words"),
     [
         ("import sys\nsys.exit(0)\ndef model(): pass", 1, "sys.exit", "sys.exit(0)"),
-        ("import sys\ndef model():\n    sys.exit('no data')", 1, "sys.exit", "sys.exit('no data')"),
+        (
+            "import sys\ndef model():\n    sys.exit('no data')",
+            1,
+            "sys.exit",
+            "sys.exit('no data')",
+        ),
         ("import os\ndef model():\n    os._exit(7)", 7, "os._exit", ""),
         (
             "def model():\n    raise ValueError('no such thing\\nand more')",
@@ -61,15 +70,29 @@ def wait_for(condition) -> None:
             "exception",
             "ValueError: no such thing",
         ),
-        ("import ctypes\ndef model():\n    ctypes.string_at(0)", -signal.SIGSEGV, "signal", ""),
-        ("import os\ndef model():\n    os.kill(os.getpid(), 9)", -signal.SIGKILL, "signal", ""),
+        (
+            "import ctypes\ndef model():\n    ctypes.string_at(0)",
+            -signal.SIGSEGV,
+            "signal",
+            "",
+        ),
+        (
+            "import os\ndef model():\n    os.kill(os.getpid(), 9)",
+            -signal.SIGKILL,
+            "signal",
+            "",
+        ),
     ],
 )
-def test_a_planted_end_is_named_with_its_place_in_the_users_file(tmp_path, task, code, kind, words):
+def test_a_planted_end_is_named_with_its_place_in_the_users_file(
+    tmp_path, task, code, kind, words
+):
     exit_code, _, cause = ended(tmp_path, task)
     assert (exit_code, cause.rank, cause.kind, cause.words) == (code, 1, kind, words)
     line = 1 + next(
-        number for number, text in enumerate(task.split("\n")) if "(" in text and "def" not in text
+        number
+        for number, text in enumerate(task.split("\n"))
+        if "(" in text and "def" not in text
     )
     if kind != "os._exit" and code != -signal.SIGKILL:
         assert f"task.py, line {line}" in cause.frame
@@ -86,7 +109,10 @@ def test_an_error_of_the_projects_own_is_quoted_as_it_is(tmp_path):
     task = "from scalestudy.util.errors import UserError\ndef model(): raise UserError('a', 'b', 'Do c.')"
     code, output, cause = ended(tmp_path, task)
     assert code == 2 and "scalestudy: Expected a. Received b. Do c." in output
-    assert sentence(cause) == "rank 1 ended with exit code 2: Expected a. Received b. Do c."
+    assert (
+        sentence(cause)
+        == "rank 1 ended with exit code 2: Expected a. Received b. Do c."
+    )
 
 
 def test_a_device_without_space_is_named(tmp_path, small_disk):
@@ -171,13 +197,16 @@ def test_a_signal_to_the_process_above_reaches_the_worker(tmp_path, number):
     assert RunFolder(tmp_path).causes()[0].words == "sys.exit('asked')"
 
 
-LEAVES = "import os, pathlib, time\ndef model():\n    open('pid', 'w').write(str(os.getpid()))\n" + (
-    "    while not pathlib.Path('stop').exists(): time.sleep(0.02)"
+LEAVES = (
+    "import os, pathlib, time\ndef model():\n    open('pid', 'w').write(str(os.getpid()))\n"
+    + ("    while not pathlib.Path('stop').exists(): time.sleep(0.02)")
 )
 
 
 @pytest.mark.parametrize("number", STOPS)
-def test_a_signal_to_all_processes_of_a_rank_asks_it_to_stop_and_it_leaves_in_its_own_time(tmp_path, number):
+def test_a_signal_to_all_processes_of_a_rank_asks_it_to_stop_and_it_leaves_in_its_own_time(
+    tmp_path, number
+):
     process = start(tmp_path, LEAVES)
     worker = pid_of(tmp_path)
     for pid in (worker, process.pid, worker):
@@ -208,8 +237,12 @@ def test_under_nohup_a_closed_terminal_is_nothing(tmp_path):
     assert not run.stop.exists()
 
 
-@pytest.mark.parametrize("end", ["return 0", "raise ValueError", "os.kill(os.getpid(), 9)"])
-def test_what_a_worker_leaves_in_its_temporary_folder_is_gone_after_it(tmp_path, monkeypatch, end):
+@pytest.mark.parametrize(
+    "end", ["return 0", "raise ValueError", "os.kill(os.getpid(), 9)"]
+)
+def test_what_a_worker_leaves_in_its_temporary_folder_is_gone_after_it(
+    tmp_path, monkeypatch, end
+):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     task = (
@@ -231,7 +264,10 @@ def test_sigterm_ends_a_rank_once_another_one_has_failed(tmp_path):
     run.write_cause(Cause(rank=0, time=1.0, kind="exit", exit_code=1))
     process.send_signal(signal.SIGTERM)
     assert process.wait() == -signal.SIGTERM
-    assert {cause.rank: cause.signal for cause in run.causes()} == {0: None, 1: "SIGTERM"}
+    assert {cause.rank: cause.signal for cause in run.causes()} == {
+        0: None,
+        1: "SIGTERM",
+    }
     assert not run.stop.exists()
 
 
@@ -282,7 +318,11 @@ def test_out_of_memory_is_told_from_a_kill_by_hand(tmp_path, small_cgroup):
 
 
 @pytest.mark.slow
-def test_a_kill_by_hand_in_a_cgroup_that_has_run_out_of_memory_before_is_one(tmp_path, small_cgroup):
+def test_a_kill_by_hand_in_a_cgroup_that_has_run_out_of_memory_before_is_one(
+    tmp_path, small_cgroup
+):
     cause_within(small_cgroup, tmp_path, "def model(): b'1' * (1 << 30)")
-    _, cause = cause_within(small_cgroup, tmp_path, "import os\ndef model(): os.kill(os.getpid(), 9)")
+    _, cause = cause_within(
+        small_cgroup, tmp_path, "import os\ndef model(): os.kill(os.getpid(), 9)"
+    )
     assert cause.oom_kills == 0

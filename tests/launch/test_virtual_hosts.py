@@ -38,10 +38,18 @@ def network() -> Iterator[VirtualHosts]:
 
 
 def write(
-    network: VirtualHosts, name: str, *, workers: int = 2, epochs: int = 1, hosts=("lab1:1", "lab2:1")
+    network: VirtualHosts,
+    name: str,
+    *,
+    workers: int = 2,
+    epochs: int = 1,
+    hosts=("lab1:1", "lab2:1"),
 ) -> None:
     text = STUDY.format(
-        cache=network.home / "cache", epochs=epochs, workers=workers, hosts=json.dumps(list(hosts))
+        cache=network.home / "cache",
+        epochs=epochs,
+        workers=workers,
+        hosts=json.dumps(list(hosts)),
     )
     (network.home / f"{name}.toml").write_text(text)
 
@@ -76,7 +84,11 @@ def under_way(network: VirtualHosts, name: str, restarts: int = 0):
     def look():
         run = newest(network, name)
         progress = run.progress() if run else None
-        return run if progress and progress.restarts == restarts and progress.epoch > 1 else None
+        return (
+            run
+            if progress and progress.restarts == restarts and progress.epoch > 1
+            else None
+        )
 
     return network.wait_for(look, f"{name} to train after {restarts} restarts")
 
@@ -108,15 +120,24 @@ def test_a_lost_host_is_named_and_its_run_goes_on_when_it_is_back(network):
     # No process is left when the launcher is killed.
     assert network.left("lab1") and network.left("lab2")
     network.python(started).kill()
-    network.wait_for(lambda: not network.left("lab1") + network.left("lab2"), "the end of all processes")
+    network.wait_for(
+        lambda: not network.left("lab1") + network.left("lab2"),
+        "the end of all processes",
+    )
 
 
 def test_a_check_tries_the_hosts_together_and_names_those_that_do_not_answer(network):
     write(network, "checked")
-    said = ended(network.scalestudy("check", "checked.toml", "--skip", "bandwidth", "--format", "json"))
+    said = ended(
+        network.scalestudy(
+            "check", "checked.toml", "--skip", "bandwidth", "--format", "json"
+        )
+    )
     report = json.loads(said[said.index("{") : said.rindex("}") + 1])
     lines = {(line["topic"], line["where"]): line["status"] for line in report["lines"]}
-    assert "fail" not in lines.values() and any(topic == "collectives" for topic, _ in lines), said
+    assert "fail" not in lines.values() and any(
+        topic == "collectives" for topic, _ in lines
+    ), said
     write(network, "checked", hosts=("lab1", "nowhere"))
     said = ended(network.scalestudy("check", "checked.toml", "--format", "json"))
     assert "nowhere" in said and said.endswith("exit code 2"), said
@@ -128,6 +149,9 @@ def test_files_that_a_host_does_not_see_are_named_with_it(network):
     shutil.chown(hidden, GUEST, GUEST)
     network.hide(hidden, on="lab2")
     write(network, "hidden/study")
-    for command in (("check", "hidden/study.toml"), ("run", "hidden/study.toml", "--no-report")):
+    for command in (
+        ("check", "hidden/study.toml"),
+        ("run", "hidden/study.toml", "--no-report"),
+    ):
         said = ended(network.scalestudy(*command))
         assert "lab2" in said and said.endswith("exit code 1"), said

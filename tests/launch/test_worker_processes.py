@@ -18,7 +18,9 @@ def _short_grace(monkeypatch):
 
 def command(tmp_path: Path, program: str, rank: int = 0, cpus=()) -> Command:
     log = tmp_path / "logs" / f"rank-{rank}.log"
-    return Command([sys.executable, "-c", program], dict(os.environ), cpus, log, tmp_path)
+    return Command(
+        [sys.executable, "-c", program], dict(os.environ), cpus, log, tmp_path
+    )
 
 
 def wait(workers: WorkerProcesses) -> None:
@@ -39,15 +41,21 @@ def printed(one: Command) -> int:
 
 def test_output_goes_to_the_log_of_its_rank(tmp_path):
     programs = ["print('zero')", "import sys; print('one', file=sys.stderr)"]
-    with WorkerProcesses([command(tmp_path, text, rank) for rank, text in enumerate(programs)]) as workers:
+    with WorkerProcesses(
+        [command(tmp_path, text, rank) for rank, text in enumerate(programs)]
+    ) as workers:
         wait(workers)
         assert workers.first_failure() is None
-    assert [(tmp_path / "logs" / f"rank-{rank}.log").read_text() for rank in (0, 1)] == ["zero\n", "one\n"]
+    assert [
+        (tmp_path / "logs" / f"rank-{rank}.log").read_text() for rank in (0, 1)
+    ] == ["zero\n", "one\n"]
 
 
 def test_the_first_failure_is_named_by_rank_and_code(tmp_path):
     programs = ["import time; time.sleep(60)", "raise SystemExit(3)"]
-    with WorkerProcesses([command(tmp_path, text, rank) for rank, text in enumerate(programs)]) as workers:
+    with WorkerProcesses(
+        [command(tmp_path, text, rank) for rank, text in enumerate(programs)]
+    ) as workers:
         wait(workers)
         assert workers.first_failure() == (1, 3)
 
@@ -69,7 +77,9 @@ def test_no_process_outlives_its_run_not_even_a_grandchild(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, None])
-def test_what_computes_below_a_process_is_gone_before_that_is_said_to_have_ended(tmp_path, number):
+def test_what_computes_below_a_process_is_gone_before_that_is_said_to_have_ended(
+    tmp_path, number
+):
     program = (
         "import os, signal, time\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
@@ -84,14 +94,20 @@ def test_what_computes_below_a_process_is_gone_before_that_is_said_to_have_ended
         below = printed(one)
         if number:
             os.kill(below, number)
-    assert not psutil.pid_exists(below), "not even as a zombie, which others would have to reap"
+    assert not psutil.pid_exists(below), (
+        "not even as a zombie, which others would have to reap"
+    )
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores can be granted on Linux only")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="cores can be granted on Linux only"
+)
 def test_a_worker_runs_on_its_own_cores_and_the_launcher_keeps_its_own(tmp_path):
     before = os.sched_getaffinity(0)
     core = max(before)
-    one = command(tmp_path, "import os; print(sorted(os.sched_getaffinity(0)))", cpus=[core])
+    one = command(
+        tmp_path, "import os; print(sorted(os.sched_getaffinity(0)))", cpus=[core]
+    )
     with WorkerProcesses([one]) as workers:
         wait(workers)
     assert one.log.read_text().strip() == f"[{core}]"
@@ -99,8 +115,12 @@ def test_a_worker_runs_on_its_own_cores_and_the_launcher_keeps_its_own(tmp_path)
 
 
 def test_a_program_that_cannot_start_leaves_no_others_behind(tmp_path):
-    first = command(tmp_path, "import os, time; print(os.getpid(), flush=True); time.sleep(600)")
-    second = Command(["/no/such/program"], {}, (), tmp_path / "logs" / "1.log", tmp_path)
+    first = command(
+        tmp_path, "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    )
+    second = Command(
+        ["/no/such/program"], {}, (), tmp_path / "logs" / "1.log", tmp_path
+    )
     workers = WorkerProcesses([first, second])
     with pytest.raises(FileNotFoundError), workers:
         pass

@@ -23,7 +23,9 @@ def test_an_inner_phase_is_not_counted_twice():
     with clock.phase("outer"):
         clock.add("inner", 100.0)
     assert clock.seconds["inner"] == 100.0
-    assert clock.seconds["outer"] < 0  # the inner 100 s are subtracted from the outer's few microseconds
+    assert (
+        clock.seconds["outer"] < 0
+    )  # the inner 100 s are subtracted from the outer's few microseconds
 
 
 def test_a_resumed_clock_goes_on_from_what_was_counted_before():
@@ -35,4 +37,6 @@ def test_a_resumed_clock_goes_on_from_what_was_counted_before():
     phases = clock.phases()
     assert clock.wall == pytest.approx(9.0, abs=0.1)
     assert (phases["build"], phases["steps"]) == (4.0, 4.0)
-    assert phases["other"] == pytest.approx(1.0, abs=0.1)  # 9 s minus the 8 s of the phases
+    assert phases["other"] == pytest.approx(
+        1.0, abs=0.1
+    )  # 9 s minus the 8 s of the phases

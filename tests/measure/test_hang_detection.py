@@ -21,20 +21,44 @@ from scalestudy.store.records import Hang, Sign
 
 
 def sign(rank: int, marks: int, written: float = 0.0, **more) -> Sign:
-    given = {"phase": "step", "epoch": 2, "step": marks // 3, "moved": 0.0, "due": 120.0, **more}
-    return Sign(rank=rank, host=f"node{rank}", pid=7, marks=marks, written=written, **given)
+    given = {
+        "phase": "step",
+        "epoch": 2,
+        "step": marks // 3,
+        "moved": 0.0,
+        "due": 120.0,
+        **more,
+    }
+    return Sign(
+        rank=rank, host=f"node{rank}", pid=7, marks=marks, written=written, **given
+    )
 
 
 def later(signs, *living: int) -> list[Sign]:
     """Return the heartbeats after these ranks have written new ones."""
-    return [each.model_copy(update={"written": 5.0}) if each.rank in living else each for each in signs]
+    return [
+        each.model_copy(update={"written": 5.0}) if each.rank in living else each
+        for each in signs
+    ]
 
 
 @pytest.mark.parametrize(
     ("marks", "living", "size", "rank", "lives"),
     [
-        ((32, 30, 32), (0, 1, 2), 3, 1, True),  # the rank furthest behind, whatever the clocks
-        ((30, 30, 30), (0, 1), 3, 2, False),  # at the same step, the rank that stopped writing
+        (
+            (32, 30, 32),
+            (0, 1, 2),
+            3,
+            1,
+            True,
+        ),  # the rank furthest behind, whatever the clocks
+        (
+            (30, 30, 30),
+            (0, 1),
+            3,
+            2,
+            False,
+        ),  # at the same step, the rank that stopped writing
         ((33, 30), (1,), 2, 1, True),  # a late heartbeat does not make a rank the first
         ((3,), (0,), 2, 1, False),  # no heartbeat
         ((30, 30), (0, 1), 2, None, True),  # no rank is behind another
@@ -57,8 +81,14 @@ def test_of_the_ranks_that_write_no_more_the_one_that_has_come_least_far_was_sto
 @pytest.mark.parametrize(
     ("place", "named"),
     [
-        ({"rank": 3, "host": "node2", "phase": "compile"}, ("rank 3 on node2", "at compile", "600 s")),
-        ({"rank": None, "phase": "step", "epoch": 2, "step": 7}, ("all ranks", "epoch 2 after step 7")),
+        (
+            {"rank": 3, "host": "node2", "phase": "compile"},
+            ("rank 3 on node2", "at compile", "600 s"),
+        ),
+        (
+            {"rank": None, "phase": "step", "epoch": 2, "step": 7},
+            ("all ranks", "epoch 2 after step 7"),
+        ),
         ({"rank": 1}, ("rank 1", "no progress", "600 s")),
     ],
 )
@@ -68,10 +98,17 @@ def test_a_hang_is_told_with_rank_host_place_and_seconds(place, named):
 
 
 def test_a_rank_without_heartbeats_is_named_before_those_that_wait_for_it():
-    signs = [sign(0, 3, written=195.0, moved=100.0), sign(1, 3, written=101.0, moved=101.0)]
-    assert "no sign of life of rank 1 on node1 for 1:35 min" in describe_silence(signs, 200.0)
+    signs = [
+        sign(0, 3, written=195.0, moved=100.0),
+        sign(1, 3, written=101.0, moved=101.0),
+    ]
+    assert "no sign of life of rank 1 on node1 for 1:35 min" in describe_silence(
+        signs, 200.0
+    )
     alive = [each.model_copy(update={"written": 198.0}) for each in signs]
-    assert "no progress of rank 0 on node0 for 1:35 min" in describe_silence(alive, 200.0)
+    assert "no progress of rank 0 on node0 for 1:35 min" in describe_silence(
+        alive, 200.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,12 +149,16 @@ def test_how_long_a_living_rank_has_not_moved_is_told_by_its_own_clock(ahead):
 def test_a_step_may_take_twenty_times_the_slowest_and_other_phases_what_the_study_says(
     phase, slowest, progress_timeout, due
 ):
-    assert due_after(ProgressMark(9, phase, 1, 5, 0.0, slowest), progress_timeout) == due
+    assert (
+        due_after(ProgressMark(9, phase, 1, 5, 0.0, slowest), progress_timeout) == due
+    )
 
 
 def test_a_rank_that_waits_for_another_waits_as_long_as_that_one_may_take():
     mark, own = ProgressMark(30, "step", 1, 5, 0.0, 0.1), sign(1, 30, due=120)
-    assert granted(mark, 120, [sign(0, 27, due=600), own]) == 600  # rank 0 writes a checkpoint
+    assert (
+        granted(mark, 120, [sign(0, 27, due=600), own]) == 600
+    )  # rank 0 writes a checkpoint
     assert granted(mark, 120, [sign(0, 30, due=120), own]) == 120
     assert granted(mark, 120, [sign(0, 33, due=600), own]) == 120
 
@@ -146,7 +187,9 @@ def test_a_rank_that_stands_still_in_its_part_of_a_step_is_behind_those_that_wai
 
 def test_the_slowest_step_is_known_and_other_phases_are_none(monkeypatch):
     times = iter([0.0, 1.0, 4.0, 6.0, 96.0])
-    monkeypatch.setattr("scalestudy.measure.hang_detection.time.monotonic", lambda: next(times))
+    monkeypatch.setattr(
+        "scalestudy.measure.hang_detection.time.monotonic", lambda: next(times)
+    )
     heart = Heartbeat()
     heart.enter("input")  # after 1 s of start-up
     heart.enter("step")  # after 3 s of waiting
@@ -173,12 +216,19 @@ def test_seconds_add_up_until_something_changes(times, seen, seconds):
 @pytest.mark.parametrize(
     ("phase", "living", "rank", "lives"),
     [
-        ("callbacks", (0, 2), 1, False),  # it serves, though rank 0 may be further behind
+        (
+            "callbacks",
+            (0, 2),
+            1,
+            False,
+        ),  # it serves, though rank 0 may be further behind
         ("callbacks", (1, 2), 0, False),
         ("step", (0, 1, 2), 0, True),
     ],
 )
-def test_of_rank_0_and_those_that_serve_it_the_one_that_hangs(phase, living, rank, lives):
+def test_of_rank_0_and_those_that_serve_it_the_one_that_hangs(
+    phase, living, rank, lives
+):
     serving = [sign(rank, 5 + rank, phase="serving") for rank in (1, 2)]
     for marks in (1, 40):
         signs = [sign(0, marks, phase=phase), *serving]

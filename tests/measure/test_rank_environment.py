@@ -36,8 +36,12 @@ def test_a_rank_names_the_gpus_that_it_sees_by_uuid_and_none_on_cpus(monkeypatch
     assert record().device_uuids == []
 
 
-@pytest.mark.parametrize(("told", "shared"), [("yes", True), ("no", False), ("", None), (None, None)])
-def test_it_says_whether_other_jobs_shared_the_nodes_as_far_as_the_job_was_told(monkeypatch, told, shared):
+@pytest.mark.parametrize(
+    ("told", "shared"), [("yes", True), ("no", False), ("", None), (None, None)]
+)
+def test_it_says_whether_other_jobs_shared_the_nodes_as_far_as_the_job_was_told(
+    monkeypatch, told, shared
+):
     monkeypatch.delenv("SCALESTUDY_NODES_SHARED", raising=False)
     if told is not None:
         monkeypatch.setenv("SCALESTUDY_NODES_SHARED", told)
@@ -45,7 +49,13 @@ def test_it_says_whether_other_jobs_shared_the_nodes_as_far_as_the_job_was_told(
 
 
 def test_variables_are_not_told_for_their_beginnings(monkeypatch):
-    names = {"TF_TOKEN", "TF_VAR_db_password", "HOROVOD_SECRET_KEY", "NCCL_AUTH_TOKEN", "SCALESTUDY_SECRET"}
+    names = {
+        "TF_TOKEN",
+        "TF_VAR_db_password",
+        "HOROVOD_SECRET_KEY",
+        "NCCL_AUTH_TOKEN",
+        "SCALESTUDY_SECRET",
+    }
     for name in names:
         monkeypatch.setenv(name, "planted-value")
     assert not names & {*VARIABLES}
@@ -55,9 +65,15 @@ def test_variables_are_not_told_for_their_beginnings(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("XLA_FLAGS", "--xla_gpu_cuda_data_dir=/spack/cuda-12.4-abcdefghijklmnopqrstuvwxyz012345"),
+        (
+            "XLA_FLAGS",
+            "--xla_gpu_cuda_data_dir=/spack/cuda-12.4-abcdefghijklmnopqrstuvwxyz012345",
+        ),
         ("CUDA_VISIBLE_DEVICES", "GPU-8f3c2b1a-0000-1111-2222-333344445555"),
-        ("TF_CONFIG", '{"cluster": {"worker": ["n1:20000"]}, "task": {"type": "worker", "index": 0}}'),
+        (
+            "TF_CONFIG",
+            '{"cluster": {"worker": ["n1:20000"]}, "task": {"type": "worker", "index": 0}}',
+        ),
         ("NCCL_IB_HCA", "mlx5_0,mlx5_1"),
     ],
 )

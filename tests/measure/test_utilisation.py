@@ -30,24 +30,44 @@ def used(*looks, seconds=2.0, windows=1):
     [
         (  # the card's own counter is taken over integrated power
             (Load(0, 5, 100, 1000), Load(50, 9, 300, 1500), Load(100, 7, 100, 2000)),
-            {"percent": 75, "memory_bytes": 9, "joules": 1000, "energy_from": "counter", "watts": 250},
+            {
+                "percent": 75,
+                "memory_bytes": 9,
+                "joules": 1000,
+                "energy_from": "counter",
+                "watts": 250,
+            },
         ),
         (  # without a counter, power is integrated
             (Load(power=100), Load(power=300), Load(power=100)),
             {"joules": 800, "energy_from": "power", "watts": 200},
         ),
         (  # how long memory was at work is a mean of its own
-            (Load(0, traffic=90), Load(50, traffic=10), Load(100), Load(30, traffic=30)),
+            (
+                Load(0, traffic=90),
+                Load(50, traffic=10),
+                Load(100),
+                Load(30, traffic=30),
+            ),
             {"percent": 60, "memory_percent": 20},
         ),
         # a look that failed costs its ends and not the energy
-        ((Load(power=100), Load(), Load(power=300)), {"joules": 800, "energy_from": "power"}),
-        ((Load(energy=10), Load(), Load(energy=30)), {"joules": 20, "energy_from": "counter"}),
+        (
+            (Load(power=100), Load(), Load(power=300)),
+            {"joules": 800, "energy_from": "power"},
+        ),
+        (
+            (Load(energy=10), Load(), Load(energy=30)),
+            {"joules": 20, "energy_from": "counter"},
+        ),
         (  # energy that does not cover the whole time is left open
             (Load(power=100), Load(power=100), Load(), Load()),
             {"joules": None, "energy_from": None, "watts": 100},
         ),
-        ((Load(energy=900), Load(energy=10)), {"joules": None}),  # a counter that began anew
+        (
+            (Load(energy=900), Load(energy=10)),
+            {"joules": None},
+        ),  # a counter that began anew
     ],
 )
 def test_samples_give_means_peaks_and_energy(looks, expected):
@@ -57,7 +77,13 @@ def test_samples_give_means_peaks_and_energy(looks, expected):
 
 
 def test_between_windows_nothing_is_counted():
-    found = used(Load(9, 1, 10, 0), Load(10, 1, 10, 20), Load(9, 1, 10, 500), Load(30, 1, 10, 520), windows=2)
+    found = used(
+        Load(9, 1, 10, 0),
+        Load(10, 1, 10, 20),
+        Load(9, 1, 10, 500),
+        Load(30, 1, 10, 520),
+        windows=2,
+    )
     assert (found.joules, found.percent, found.watts) == (40, 20, 10)
 
 
@@ -70,8 +96,15 @@ def test_two_processes_of_a_run_add_up_and_one_unknown_energy_leaves_the_sum_ope
         return use
 
     counted = row(Load(10, 4, 100, 0, 9), Load(10, 6, 100, 50, 9))
-    both = row(Load(40, 5, 100, 7, 9), Load(40, 5, 100, 27, 9)).after(counted).record(0, 0)
-    assert (both.joules, both.percent, both.memory_bytes, both.memory_total_bytes) == (70, 25, 6, 9)
+    both = (
+        row(Load(40, 5, 100, 7, 9), Load(40, 5, 100, 27, 9)).after(counted).record(0, 0)
+    )
+    assert (both.joules, both.percent, both.memory_bytes, both.memory_total_bytes) == (
+        70,
+        25,
+        6,
+        9,
+    )
     dumb = row(Load(), Load())
     assert dumb.after(counted).record(0, 0).joules is None
     assert dumb.after(counted).record(0, 0).memory_bytes == 6
@@ -200,7 +233,9 @@ def test_an_open_window_is_told_as_far_as_it_has_come(nvml):
 
 
 @pytest.mark.parametrize("row", [(), Utilisation(1, []).usage().row()])
-def test_without_what_earlier_processes_used_or_with_other_gpus_it_is_not_whole(nvml, row):
+def test_without_what_earlier_processes_used_or_with_other_gpus_it_is_not_whole(
+    nvml, row
+):
     nvml(*cards(1))
     found = Utilisation(1, ["GPU-a0"])
     found.resume(row)

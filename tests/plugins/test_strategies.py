@@ -14,14 +14,23 @@ LIBRARY = {"horovod"}
 
 @pytest.mark.parametrize(
     ("name", "processes"),
-    [("single", 1), ("mirrored", 1), ("virtual", 1), ("multiworker", 4), ("horovod", 4)],
+    [
+        ("single", 1),
+        ("mirrored", 1),
+        ("virtual", 1),
+        ("multiworker", 4),
+        ("horovod", 4),
+    ],
 )
 def test_only_multiworker_and_horovod_take_a_process_per_worker(name, processes):
     assert traits(name).processes_of(4) == processes
 
 
 def test_a_strategy_belongs_to_one_engine_and_is_held_against_its_own_alone():
-    assert {traits(name).engine for name in REGISTRY.built_in()} == {"tensorflow", "torch"}
+    assert {traits(name).engine for name in REGISTRY.built_in()} == {
+        "tensorflow",
+        "torch",
+    }
     assert strategies.references("tensorflow") == ("single", "native")
     assert strategies.references("torch") == ("ddp", "torch-single")
     assert strategies.references(None) == ("single", "native", "ddp", "torch-single")
@@ -40,12 +49,15 @@ def test_a_strategy_belongs_to_one_engine_and_is_held_against_its_own_alone():
         ("tpu", 12),
     ],
 )
-def test_strategies_of_several_devices_compute_all_workers_of_a_process_at_a_time(name, cores):
+def test_strategies_of_several_devices_compute_all_workers_of_a_process_at_a_time(
+    name, cores
+):
     assert 3 * traits(name).workers_at_once(4) == cores
 
 
 @pytest.mark.parametrize(
-    ("workers", "nodes", "name"), [(1, 1, "single"), (4, 1, "mirrored"), (4, 2, "multiworker")]
+    ("workers", "nodes", "name"),
+    [(1, 1, "single"), (4, 1, "mirrored"), (4, 2, "multiworker")],
 )
 def test_native_stands_for_what_the_workers_ask_for(workers, nodes, name):
     assert traits("native").implementation(workers, nodes) == name
@@ -54,7 +66,10 @@ def test_native_stands_for_what_the_workers_ask_for(workers, nodes, name):
 def luminance(colour):
     """Relative luminance (WCAG 2.2)."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -67,7 +82,9 @@ def test_every_colour_stands_out_on_white_and_on_the_dark_page():
 
 
 def test_every_strategy_has_a_colour_and_a_shape_of_its_own():
-    colours, shapes = zip(*(traits(name).mark for name in REGISTRY.names()), strict=True)
+    colours, shapes = zip(
+        *(traits(name).mark for name in REGISTRY.names()), strict=True
+    )
     assert len(set(colours)) == len(set(shapes)) == len(REGISTRY.names())
 
 
@@ -105,11 +122,21 @@ def test_an_unknown_strategy_of_a_foreign_folder_counts_as_timed_and_comes_last(
 @pytest.mark.slow
 def test_no_file_but_the_table_and_the_strategies_names_a_strategy():
     names = set(REGISTRY.built_in()) - LIBRARY
-    modules = {join.partition(":")[0] for name in REGISTRY.built_in() if (join := traits(name).join)}
+    modules = {
+        join.partition(":")[0]
+        for name in REGISTRY.built_in()
+        if (join := traits(name).join)
+    }
     joining = {SOURCE.parent / f"{module.replace('.', '/')}.py" for module in modules}
     for file in SOURCE.rglob("*.py"):
-        if file in joining or file.parent.name == "plugins" or file in SOURCE.glob("engines/*/*_traits.py"):
+        if (
+            file in joining
+            or file.parent.name == "plugins"
+            or file in SOURCE.glob("engines/*/*_traits.py")
+        ):
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             named = isinstance(node, ast.Constant) and node.value in names
-            assert not named, f"{file.relative_to(SOURCE)}, line {node.lineno} names {node.value!r}"
+            assert not named, (
+                f"{file.relative_to(SOURCE)}, line {node.lineno} names {node.value!r}"
+            )

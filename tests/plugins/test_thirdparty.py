@@ -26,10 +26,22 @@ seed = 0
 def scalestudy(tmp_path_factory):
     """Our command line with the installed package; a call returns (output, errors)."""
     site = tmp_path_factory.mktemp("site")
-    install = ["install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(site)]
+    install = [
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--no-build-isolation",
+        "--target",
+        str(site),
+    ]
     source = tmp_path_factory.mktemp("source") / "package"
     subprocess.run(["cp", "-r", str(HERE), str(source)], check=True)
-    subprocess.run([sys.executable, "-m", "pip", *install, str(source)], check=True, stdin=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "pip", *install, str(source)],
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
     path = os.pathsep.join((str(HERE.parents[1] / "src"), str(site)))
 
     def call(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
@@ -61,17 +73,31 @@ def test_a_third_party_package_is_offered_like_our_own(scalestudy, tmp_path):
 
 
 @pytest.mark.engine
-def test_a_study_of_a_third_party_package_runs_from_its_data_to_its_report(scalestudy, tmp_path):
+def test_a_study_of_a_third_party_package_runs_from_its_data_to_its_report(
+    scalestudy, tmp_path
+):
     (tmp_path / "study.toml").write_text(STUDY)
     scalestudy(tmp_path, "run", "study.toml")
     folder = "studies/study"
-    rows = list(csv.DictReader(StringIO(scalestudy(tmp_path, "report", folder, "--format", "csv")[0])))
-    assert [(row["strategy"], row["workers"]) for row in rows] == [("single", "1"), ("thirdparty", "1")]
+    rows = list(
+        csv.DictReader(
+            StringIO(scalestudy(tmp_path, "report", folder, "--format", "csv")[0])
+        )
+    )
+    assert [(row["strategy"], row["workers"]) for row in rows] == [
+        ("single", "1"),
+        ("thirdparty", "1"),
+    ]
     assert float(rows[0]["quality"]) == float(rows[1]["quality"]) > 0.9
     point = json.loads(
-        (tmp_path / folder / "points" / "thirdparty-w1-s0" / "run-1" / "point.json").read_text()
+        (
+            tmp_path / folder / "points" / "thirdparty-w1-s0" / "run-1" / "point.json"
+        ).read_text()
     )
-    assert (point["data"]["source"], point["train"]["batch_size"]) == ("thirdparty:60", 10)
+    assert (point["data"]["source"], point["train"]["batch_size"]) == (
+        "thirdparty:60",
+        10,
+    )
     assert rows[0]["metric"] == "thirdparty"
 
 

@@ -8,7 +8,14 @@ from synthetic_document import document
 
 def test_words_lists_tables_and_folded_parts_are_shown():
     text = terminal(document(), 100)
-    for part in ("For a panel", "launch.cpus_per_worker = 4", "1. first", "3.44", "[1] Of one run.", "Logs"):
+    for part in (
+        "For a panel",
+        "launch.cpus_per_worker = 4",
+        "1. first",
+        "3.44",
+        "[1] Of one run.",
+        "Logs",
+    ):
         assert part in text
 
 
@@ -50,7 +57,9 @@ def test_a_figure_is_an_image_where_it_has_an_address_and_its_caption_where_not(
 
 def test_a_path_that_is_too_long_for_a_column_is_not_folded():
     path = "/scratch/project_2000001/" + "a-rather-long-name/" * 4
-    table = Table(headings_of("What:", "ours:", "theirs:"), (("data.source", path, "digits"),))
+    table = Table(
+        headings_of("What:", "ours:", "theirs:"), (("data.source", path, "digits"),)
+    )
     text = terminal(Document("t", (table,)), 80)
     assert f"  ours: {path}\n" in text and "  theirs: digits\n" in text
     assert "ours:" not in terminal(Document("t", (table,)), 200)

@@ -12,7 +12,10 @@ from chromium import AXE, COMMAND, DRAWN, Chromium, Tab, barriers
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(COMMAND is None, reason="no Chromium: install it (Debian: apt-get install chromium)"),
+    pytest.mark.skipif(
+        COMMAND is None,
+        reason="no Chromium: install it (Debian: apt-get install chromium)",
+    ),
 ]
 needs_axe = pytest.mark.skipif(
     not AXE.exists(), reason="no axe-core: environments/test-tools.sh installs it (npm)"
@@ -36,7 +39,9 @@ def open_page(tab, tmp_path_factory):
         if not file.exists():
             file.write_text(synthetic_pages.PAGES[name]())
         tab.screen(**screen)
-        tab.visit(file, fragment, DRAWN if "data-chart=" in file.read_text() else "true")
+        tab.visit(
+            file, fragment, DRAWN if "data-chart=" in file.read_text() else "true"
+        )
         return tab
 
     return opened
@@ -97,12 +102,18 @@ def test_a_page_fits_a_dark_phone_and_can_be_printed(open_page, name):
     tab = open_page(name, width=390, dark=True)
     assert tab.complaints == []
     assert sideways(tab) <= 0
-    assert tab.run("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert (
+        tab.run("getComputedStyle(document.body).backgroundColor")
+        != "rgb(255, 255, 255)"
+    )
     assert tab.run(OVERLAPS) == []
     if AXE.exists() and name in ("report", "statement"):
         assert barriers(tab) == []
     tab.screen(paper=True, dark=True)
-    assert tab.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert (
+        tab.run("getComputedStyle(document.body).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )
     assert tab.pdf().startswith(b"%PDF-")
 
 
@@ -121,9 +132,14 @@ CHARTS = """[...document.querySelectorAll("[data-chart]")].map((box) => {
 def test_every_chart_is_drawn_and_fits(open_page, width):
     tab = open_page("report", width=width)
     charts = tab.run(CHARTS)
-    assert {"time-and-cost", "speedup", "quality", "efficiency", "phases", "loss-by-epoch"} < {
-        chart["name"] for chart in charts
-    }
+    assert {
+        "time-and-cost",
+        "speedup",
+        "quality",
+        "efficiency",
+        "phases",
+        "loss-by-epoch",
+    } < {chart["name"] for chart in charts}
     assert all(chart["marks"] > 5 for chart in charts)
     assert [chart["name"] for chart in charts if not chart["fits"]] == []
     assert tab.run("document.querySelectorAll('figure.failed').length") == 0
@@ -144,7 +160,14 @@ def press(tab, element, key="Enter"):
     """Focus an element and press a key on it, as a keyboard user does."""
     tab.run(f"{element}.focus()")
     for kind in ("keyDown", "keyUp"):
-        tab.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, text="\r", windowsVirtualKeyCode=13)
+        tab.ask(
+            "Input.dispatchKeyEvent",
+            type=kind,
+            key=key,
+            code=key,
+            text="\r",
+            windowsVirtualKeyCode=13,
+        )
 
 
 def test_headings_sort_by_keyboard_and_what_is_not_known_comes_last(open_page):
@@ -168,7 +191,10 @@ def test_a_choice_draws_another_figure_with_its_words_and_its_picture(open_page)
         " choice.dispatchEvent(new Event('change')); })()"
     )
     tab.wait(f"{place}.querySelector('.still').src.includes('charset')")
-    assert tab.run(f"{place}.querySelector('h3').textContent") == "Cost efficiency against workers"
+    assert (
+        tab.run(f"{place}.querySelector('h3').textContent")
+        == "Cost efficiency against workers"
+    )
     assert "target: 0.7" in tab.run(f"{place}.querySelector('svg').textContent")
     picture = tab.run(f"decodeURIComponent({place}.querySelector('.still').src)")
     assert "target: 0.7" in picture and "#FFFFFF" in picture.upper()
@@ -187,8 +213,14 @@ def test_a_series_is_hidden_in_the_table_and_in_every_figure_by_its_button(open_
     tab = open_page("report")
     assert "horovod" in tab.run(DRAWN_SERIES)
     button(tab, "horovod")
-    assert {name.rstrip("124") for name in rows(tab)} == {"mirrored", "multiworker", "virtual"}
-    assert tab.run("document.querySelector('.tools output').textContent") == "9 of 12 rows"
+    assert {name.rstrip("124") for name in rows(tab)} == {
+        "mirrored",
+        "multiworker",
+        "virtual",
+    }
+    assert (
+        tab.run("document.querySelector('.tools output').textContent") == "9 of 12 rows"
+    )
     tab.wait(f"!({DRAWN_SERIES}).includes('horovod')")
     assert "mirrored" in tab.run(DRAWN_SERIES)
     button(tab, "horovod")
@@ -207,7 +239,14 @@ def test_a_series_is_hidden_in_the_table_and_in_every_figure_by_a_legend(open_pa
         " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
     )
     for kind in ("mousePressed", "mouseReleased"):
-        tab.ask("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+        tab.ask(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=place[0],
+            y=place[1],
+            button="left",
+            clickCount=1,
+        )
     tab.wait(f"!({DRAWN_SERIES}).includes('mirrored')")
     assert not any(name.startswith("mirrored") for name in rows(tab))
     tab.wait(f"{label}.classList.contains('hidden-series')")
@@ -215,7 +254,10 @@ def test_a_series_is_hidden_in_the_table_and_in_every_figure_by_a_legend(open_pa
 
 def test_an_address_shows_its_row_even_if_it_was_hidden(open_page):
     tab = open_page("report", "#row-virtual-4")
-    assert tab.run("document.querySelector('tr:target').cells[1].textContent.trim()") == "4"
+    assert (
+        tab.run("document.querySelector('tr:target').cells[1].textContent.trim()")
+        == "4"
+    )
     assert tab.run(
         "(() => { const box = document.querySelector('tr:target').getBoundingClientRect();"
         " return box.top >= 0 && box.bottom <= innerHeight; })()"
@@ -229,11 +271,15 @@ def test_an_address_shows_its_row_even_if_it_was_hidden(open_page):
 def test_the_table_is_downloaded_with_all_columns_as_csv(open_page, tmp_path):
     tab = open_page("report")
     tab.browser.ask(
-        "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path), eventsEnabled=True
+        "Browser.setDownloadBehavior",
+        behavior="allow",
+        downloadPath=str(tmp_path),
+        eventsEnabled=True,
     )
     tab.run("document.querySelector('[download]').click()")
     while not any(
-        event["method"] == "Browser.downloadProgress" and event["params"]["state"] == "completed"
+        event["method"] == "Browser.downloadProgress"
+        and event["params"]["state"] == "completed"
         for event in tab.browser.events
     ):
         tab.browser.hear()
@@ -241,31 +287,44 @@ def test_the_table_is_downloaded_with_all_columns_as_csv(open_page, tmp_path):
     assert file.suffix == ".csv"
     lines = list(csv.DictReader(file.read_text().splitlines()))
     assert len(lines) == 12
-    assert lines[0]["strategy"] == "mirrored" and float(lines[0]["training_seconds"]) > 0
+    assert (
+        lines[0]["strategy"] == "mirrored" and float(lines[0]["training_seconds"]) > 0
+    )
 
 
-def test_results_are_not_clipped_on_a_desktop_and_more_columns_are_shown_on_demand(open_page):
+def test_results_are_not_clipped_on_a_desktop_and_more_columns_are_shown_on_demand(
+    open_page,
+):
     for name in ("report", "report-swept", "report-whole"):
         tab = open_page(name, width=1280)
         box = f"{TABLE}.parentElement"
         assert tab.run(f"{box}.scrollWidth - {box}.clientWidth") <= 0
-    shown = f"[...{TABLE}.tHead.rows[0].cells].filter((cell) => cell.offsetWidth).length"
+    shown = (
+        f"[...{TABLE}.tHead.rows[0].cells].filter((cell) => cell.offsetWidth).length"
+    )
     before = tab.run(shown)
     tab.run("document.querySelector('.columns input').click()")
     assert tab.run(shown) > before
 
 
-@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext (Debian: poppler-utils)")
+@pytest.mark.skipif(
+    shutil.which("pdftotext") is None, reason="no pdftotext (Debian: poppler-utils)"
+)
 def test_headings_are_repeated_on_the_next_page_of_a_print(open_page, tmp_path):
     tab = open_page("report-long")
     tab.screen(paper=True)
     (tmp_path / "page.pdf").write_bytes(tab.pdf())
     text = subprocess.run(
-        ["pdftotext", "-layout", tmp_path / "page.pdf", "-"], check=True, capture_output=True, text=True
+        ["pdftotext", "-layout", tmp_path / "page.pdf", "-"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     pages = text.stdout.split("\f")
     first, continued = [
-        page for page in pages if re.search(r"^(mirrored|horovod) +\d+ +\d+\.\d", page, re.M)
+        page
+        for page in pages
+        if re.search(r"^(mirrored|horovod) +\d+ +\d+\.\d", page, re.M)
     ][:2]
     assert "Results" in first and "Results" not in continued
     assert "Throughput" in first and "Throughput" in continued

@@ -17,14 +17,22 @@ NAMES = ["background", "cell <b>"]
 
 def measured(workers, seed, value, *, names=NAMES):
     """A run with known metrics; the second class's Dice is a quarter of `value`."""
-    values = {"loss": 0.5, "iou": value, "dice": value, "dice_background": value, "dice_cell_b": value / 4}
+    values = {
+        "loss": 0.5,
+        "iou": value,
+        "dice": value,
+        "dice_background": value,
+        "dice_cell_b": value / 4,
+    }
     run = synthetic.run(workers=workers, seed=seed, quality=value)
     return synthetic.changed(run, validation=values, class_names=list(names))
 
 
 @pytest.fixture(scope="module")
 def findings():
-    return analyse("made", [measured(1, 0, 0.8), measured(1, 1, 0.6), measured(2, 0, 0.4)])
+    return analyse(
+        "made", [measured(1, 0, 0.8), measured(1, 1, 0.6), measured(2, 0, 0.4)]
+    )
 
 
 def names_of(table):
@@ -62,12 +70,17 @@ def test_the_list_of_runs_has_their_nodes():
         return dict(zip(names_of(table), map(str, table.rows[0][1:]), strict=True))
 
     run = synthetic.run()
-    assert listed(synthetic.changed(run, hosts=["node07", "node08"]))["Nodes"] == "node07 and 1 more"
+    assert (
+        listed(synthetic.changed(run, hosts=["node07", "node08"]))["Nodes"]
+        == "node07 and 1 more"
+    )
     assert {"Nodes", "Reason"}.isdisjoint(listed(run))
 
 
 def test_undone_runs_come_first_with_their_reasons_and_links():
-    runs = every_run(analyse("made", [synthetic.run()], synthetic.unfinished()), "../study")
+    runs = every_run(
+        analyse("made", [synthetic.run()], synthetic.unfinished()), "../study"
+    )
     assert runs.title == "Runs: 1 failed, 1 missing, 1 running, 1 done"
     (table,) = runs.blocks
     assert table.rows[0][0].link == "../study/points/horovod-w8-s2/run-1/"
@@ -77,7 +90,11 @@ def test_undone_runs_come_first_with_their_reasons_and_links():
 
 def samples(kind="masks", **sample):
     pictures = dict.fromkeys(("image", "truth", "prediction", "difference"), "aGVsbG8=")
-    values = {"name": "a<b>.png", "roles": ["median by loss", "worst by loss"], "loss": 0.25}
+    values = {
+        "name": "a<b>.png",
+        "roles": ["median by loss", "worst by loss"],
+        "loss": 0.25,
+    }
     known = [GallerySample.model_validate({**values, "pictures": pictures, **sample})]
     record = GalleryRecord(kind=kind, considered=8, of=20, samples=known)
     words, *_, photos = gallery_blocks(record)
@@ -88,12 +105,19 @@ def test_samples_say_how_they_were_chosen_and_describe_every_picture():
     text, photo = samples()
     assert "8 of 20 validation samples" in text
     assert "median by loss, worst by loss" in photo.caption
-    assert [description for _, description in photo.images][1] == "truth of a<b>.png: loss 0.2500"
+    assert [description for _, description in photo.images][
+        1
+    ] == "truth of a<b>.png: loss 0.2500"
     assert len(photo.images) == 4
 
 
 @pytest.mark.parametrize(
-    ("predicted", "words"), [("dog", "predicted dog (85 %), truth cat"), ("cat", "cat (85 %), correct")]
+    ("predicted", "words"),
+    [("dog", "predicted dog (85 %), truth cat"), ("cat", "cat (85 %), correct")],
 )
-def test_a_class_is_said_with_its_probability_and_whether_it_is_mistaken(predicted, words):
-    assert words in samples(truth="cat", predicted=predicted, probability=0.85)[1].caption
+def test_a_class_is_said_with_its_probability_and_whether_it_is_mistaken(
+    predicted, words
+):
+    assert (
+        words in samples(truth="cat", predicted=predicted, probability=0.85)[1].caption
+    )

@@ -7,7 +7,14 @@ import synthetic_pages
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.figure import Picture
-from scalestudy.report.figure_data import dodge, domain, downsample, is_logarithmic, log_ticks, ticks
+from scalestudy.report.figure_data import (
+    dodge,
+    domain,
+    downsample,
+    is_logarithmic,
+    log_ticks,
+    ticks,
+)
 from scalestudy.report.study_document import figures, places
 from scalestudy.report.time_and_cost import phase_records, time_and_cost
 
@@ -32,7 +39,10 @@ def domain_of(figure):
 def choices(runs):
     """For each place its first figure, and what can be chosen there."""
     found = places(figures(analyse("made", runs)))
-    return {d.figure.name: [figure.choice for figure in (d.figure, *d.choices)] for d in found}
+    return {
+        d.figure.name: [figure.choice for figure in (d.figure, *d.choices)]
+        for d in found
+    }
 
 
 def test_a_study_has_the_figures_that_its_runs_can_fill_and_those_of_one_place_can_be_chosen():
@@ -42,14 +52,24 @@ def test_a_study_has_the_figures_that_its_runs_can_fill_and_those_of_one_place_c
     assert chosen["quality"] == ["IoU"]
     assert chosen["efficiency"] == ["Scaling efficiency", "Cost efficiency"]
     assert chosen["loss-by-epoch"] == ["against epochs", "against training time"]
-    assert choices(synthetic.seeded((1,), seeds=1)).keys() == EVERY - {"speedup", "efficiency"}
+    assert choices(synthetic.seeded((1,), seeds=1)).keys() == EVERY - {
+        "speedup",
+        "efficiency",
+    }
     assert choices([]) == {}
 
 
 def test_speed_ups_relative_to_several_workers_lie_on_the_ideal_where_they_begin():
-    runs = [synthetic.run("horovod", 4, throughput=400.0), synthetic.run("horovod", 8, throughput=720.0)]
+    runs = [
+        synthetic.run("horovod", 4, throughput=400.0),
+        synthetic.run("horovod", 8, throughput=720.0),
+    ]
     figure = drawn(speedup, runs)
-    found = {row["workers"]: row["value"] for row in values(figure) if row.get("strategy") == "horovod"}
+    found = {
+        row["workers"]: row["value"]
+        for row in values(figure)
+        if row.get("strategy") == "horovod"
+    }
     assert found == {4: 4.0, 8: 7.2}
     assert "n0 workers" in figure.caption and "4 workers: " in figure.caption
 
@@ -57,15 +77,30 @@ def test_speed_ups_relative_to_several_workers_lie_on_the_ideal_where_they_begin
 def costs(runs):
     (records,) = drawn(time_and_cost, runs).spec["datasets"].values()
     points = [(record["strategy"], int(record["workers"])) for record in records]
-    front = {point for point, record in zip(points, records, strict=True) if record["front"]}
-    ringed = [point for point, record in zip(points, records, strict=True) if record["advised"]]
+    front = {
+        point for point, record in zip(points, records, strict=True) if record["front"]
+    }
+    ringed = [
+        point
+        for point, record in zip(points, records, strict=True)
+        if record["advised"]
+    ]
     return records, front, ringed
 
 
 def test_time_against_cost_has_a_point_a_row_the_front_and_a_ring_on_the_choice():
-    throughputs = {"native": {1: 100, 2: 180, 4: 312, 8: 540}, "horovod": {1: 80, 2: 152, 4: 272, 8: 467}}
+    throughputs = {
+        "native": {1: 100, 2: 180, 4: 312, 8: 540},
+        "horovod": {1: 80, 2: 152, 4: 272, 8: 467},
+    }
     runs = [
-        synthetic.run(strategy, workers, seed, throughput=speed * (1 + 0.001 * seed), samples=200_000)
+        synthetic.run(
+            strategy,
+            workers,
+            seed,
+            throughput=speed * (1 + 0.001 * seed),
+            samples=200_000,
+        )
         for strategy, series in throughputs.items()
         for workers, speed in series.items()
         for seed in range(2)
@@ -86,16 +121,22 @@ def test_ordinary_ranges_have_logarithmic_axes_and_a_label_on_every_point_of_the
     ]
     figure = drawn(time_and_cost, runs)
     records, front, _ = costs(runs)
-    points = next(layer for layer in figure.spec["layer"] if layer["mark"].get("size") == 110)
+    points = next(
+        layer for layer in figure.spec["layer"] if layer["mark"].get("size") == 110
+    )
     for field, channel in (("cost", "x"), ("time", "y")):
         shown = [record[field] for record in records]
         scale = points["encoding"][channel]["scale"]
         if max(shown) / min(shown) > 5:
             assert scale["type"] == "log"
-            assert 0 < scale["domain"][0] < min(shown) and max(shown) < scale["domain"][1]
+            assert (
+                0 < scale["domain"][0] < min(shown) and max(shown) < scale["domain"][1]
+            )
     assert points["encoding"]["y"]["scale"]["type"] == "log"
     assert len(front) >= len(counts) - 1
-    assert all(record["label"] == record["workers"] for record in records if record["front"])
+    assert all(
+        record["label"] == record["workers"] for record in records if record["front"]
+    )
 
 
 def test_ticks_of_a_logarithmic_axis_are_round_and_few():
@@ -111,28 +152,46 @@ def test_time_and_cost_have_intervals_in_both_directions_that_are_cut_where_they
         for field in ("time", "cost"):
             assert record[f"{field}_low"] < record[field] < record[f"{field}_high"]
     times = [record["time"] for record in records]
-    assert max(record["time_high"] for record in records) <= max(times) + (max(times) - min(times)) / 2
+    assert (
+        max(record["time_high"] for record in records)
+        <= max(times) + (max(times) - min(times)) / 2
+    )
     assert not any("time_low" in record for record in costs(synthetic.published())[0])
 
 
 def test_a_row_that_is_worse_is_faded_and_on_no_front():
     runs = [
-        synthetic.run("native", workers, seed, throughput=100.0 * workers, quality=quality + 0.001 * seed)
+        synthetic.run(
+            "native",
+            workers,
+            seed,
+            throughput=100.0 * workers,
+            quality=quality + 0.001 * seed,
+        )
         for workers, quality in ((1, 0.95), (2, 0.5))
         for seed in range(3)
     ]
     records, front, ringed = costs(runs)
-    assert {int(record["workers"]): record["opacity"] < 1 for record in records} == {1: False, 2: True}
+    assert {int(record["workers"]): record["opacity"] < 1 for record in records} == {
+        1: False,
+        2: True,
+    }
     assert front == {("native", 1)} and ringed == [("native", 1)]
 
 
 def test_swept_values_of_several_strategies_have_panels_and_of_one_have_colours():
-    both = [run for size in (8, 32) for run in synthetic.seeded(swept={"train.batch_size": size})]
+    both = [
+        run
+        for size in (8, 32)
+        for run in synthetic.seeded(swept={"train.batch_size": size})
+    ]
     figure = drawn(speedup, both)
     assert figure.spec["facet"]["field"] == "variant" and figure.wide
     # A layer with its own data shows all of it in each panel, so only guide lines have their own.
     layers = figure.spec["spec"]["layer"]
-    assert [layer["mark"].get("strokeDash") for layer in layers if "data" in layer] == [[5, 4]]
+    assert [layer["mark"].get("strokeDash") for layer in layers if "data" in layer] == [
+        [5, 4]
+    ]
     one = [run for run in both if run.result.strategy == "horovod"]
     assert "facet" not in drawn(speedup, one).spec
 
@@ -148,14 +207,20 @@ def test_every_specification_holds_against_vega_lites_schema():
 def test_virtual_workers_are_in_quality_but_not_in_speed_up():
     runs = synthetic.seeded((1, 2), ("mirrored", "virtual"))
     of_quality, timed = (
-        {row.get("strategy") for row in values(drawn(make, runs))} for make in (quality, speedup)
+        {row.get("strategy") for row in values(drawn(make, runs))}
+        for make in (quality, speedup)
     )
     assert {"mirrored", "virtual"} <= of_quality and "virtual" not in timed
 
 
 def test_one_run_draws_no_error_bars():
-    assert not any("low" in row for row in values(drawn(quality, synthetic.published(epochs=1))))
-    assert any("low" in row for row in values(drawn(quality, synthetic.seeded((1, 2), ("horovod",)))))
+    assert not any(
+        "low" in row for row in values(drawn(quality, synthetic.published(epochs=1)))
+    )
+    assert any(
+        "low" in row
+        for row in values(drawn(quality, synthetic.seeded((1, 2), ("horovod",))))
+    )
 
 
 def test_the_axis_of_quality_holds_the_margin_and_zero_where_there_is_one_value():
@@ -174,20 +239,26 @@ def test_the_axis_of_quality_holds_the_margin_and_zero_where_there_is_one_value(
         ("accuracy", "accuracy (validation set), higher is better", True),
     ],
 )
-def test_the_axis_of_quality_says_which_way_is_better_and_cuts_bars_at_0_and_1(metric, title, cut):
+def test_the_axis_of_quality_says_which_way_is_better_and_cuts_bars_at_0_and_1(
+    metric, title, cut
+):
     runs = [
         synthetic.run("horovod", n, s, metric=metric, quality=q)
         for n in (1, 2)
         for s, q in ((0, 0.2), (1, 0.6))
     ]
     figure = drawn(quality, runs)
-    assert title in {layer["encoding"].get("y", {}).get("title") for layer in figure.spec["layer"]}
+    assert title in {
+        layer["encoding"].get("y", {}).get("title") for layer in figure.spec["layer"]
+    }
     lows = [row["low"] for row in values(figure) if "low" in row]
     assert (min(lows) >= 0) == cut
 
 
 def test_an_interval_that_tells_nothing_hides_no_curve():
-    runs = synthetic.rows("horovod", "throughput", {1: (100.0, 101.0), 2: (50.0, 190.0)})
+    runs = synthetic.rows(
+        "horovod", "throughput", {1: (100.0, 101.0), 2: (50.0, 190.0)}
+    )
     for make, most in ((speedup, 3.0), (efficiency, 1.5)):
         figure = drawn(make, runs)
         assert max(row["high"] for row in values(figure) if "high" in row) == most
@@ -196,7 +267,9 @@ def test_an_interval_that_tells_nothing_hides_no_curve():
 
 
 def test_of_many_rows_the_first_bars_are_drawn():
-    findings = analyse("made", synthetic.seeded(tuple(range(1, 41)), ("native", "horovod"), seeds=1))
+    findings = analyse(
+        "made", synthetic.seeded(tuple(range(1, 41)), ("native", "horovod"), seeds=1)
+    )
     records, *_ = phase_records(findings)
     bars = {record["bar"] for record in records}
     assert len(bars) == 30 and "native × 1" in bars
@@ -214,7 +287,11 @@ def test_the_axis_holds_every_point_even_where_set_apart():
         shift, factor = dodge(counts, 5, 6)
         assert low < min(counts) * (2 - factor) - shift
         assert max(counts) * factor + shift < high
-    assert is_logarithmic([1, 8]) and not is_logarithmic([1, 5]) and not is_logarithmic([0, 8])
+    assert (
+        is_logarithmic([1, 8])
+        and not is_logarithmic([1, 5])
+        and not is_logarithmic([0, 8])
+    )
 
 
 def test_of_many_counts_the_ends_and_what_must_be_kept_are_kept():
@@ -231,7 +308,9 @@ STUDIES = {
         run
         for size in (8, 32)
         for rate in (0.1, 0.2)
-        for run in synthetic.seeded((1, 2), seeds=1, swept={"a.size": size, "a.rate": rate})
+        for run in synthetic.seeded(
+            (1, 2), seeds=1, swept={"a.size": size, "a.rate": rate}
+        )
     ],
 }
 
@@ -242,5 +321,9 @@ def test_every_figure_is_drawn(study):
     for drawing in places(figures(analyse("made", STUDIES[study]))):
         for figure in (drawing.figure, *drawing.choices[:2]):
             picture = Picture(figure)
-            assert picture.svg.startswith("<svg") and figure.title in picture.svg and "NaN" not in picture.svg
+            assert (
+                picture.svg.startswith("<svg")
+                and figure.title in picture.svg
+                and "NaN" not in picture.svg
+            )
         assert picture.png.startswith(b"\x89PNG") and picture.pdf.startswith(b"%PDF-")

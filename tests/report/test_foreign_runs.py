@@ -35,7 +35,9 @@ def test_every_form_is_written_whatever_is_unknown(runs: list[Run]):
         "markdown": markdown(document),
     }
     for name, whole in forms.items():
-        text = re.sub(r"<script.*?</script>", "", whole, flags=re.DOTALL)  # third-party libraries
+        text = re.sub(
+            r"<script.*?</script>", "", whole, flags=re.DOTALL
+        )  # third-party libraries
         assert re.search("times.csv|not known|unknown", text), name
         assert "None" not in text.replace("NoneType", ""), name
         assert "nan" not in text.lower().replace("finance", "").split(), name
@@ -51,6 +53,12 @@ def test_what_is_not_known_is_an_empty_cell_and_null():
 
 
 def test_a_speed_up_from_times_is_not_drawn_as_one_of_throughput():
-    drawn = [each for each in figures(analyse("elsewhere", cassava())) if each.group == "speedup"]
-    assert [(each.name, each.choice) for each in drawn] == [("speedup", "of training time")]
+    drawn = [
+        each
+        for each in figures(analyse("elsewhere", cassava()))
+        if each.group == "speedup"
+    ]
+    assert [(each.name, each.choice) for each in drawn] == [
+        ("speedup", "of training time")
+    ]
     assert "n times shorter training" in drawn[0].caption

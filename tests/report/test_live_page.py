@@ -14,7 +14,9 @@ from scalestudy.store.study_folder import StudyFolder
 from synthetic_result import result_of
 
 TEXT = 'task = "cnn"\ntitle = "A <b> study"\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
-in_a_browser = pytest.mark.skipif(COMMAND is None, reason="no Chromium (Debian: apt-get install chromium)")
+in_a_browser = pytest.mark.skipif(
+    COMMAND is None, reason="no Chromium (Debian: apt-get install chromium)"
+)
 
 
 @pytest.fixture
@@ -23,9 +25,13 @@ def folder(write_study) -> StudyFolder:
     study = write_study(TEXT)
     loaded = load_study(study)
     points = expand(loaded, gpus=0, cores=8)
-    made = StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, TEXT)
+    made = StudyFolder.create_or_open(
+        study.parent / "studies" / "study", loaded, points, TEXT
+    )
     run = made.new_run(points[0])
-    progress = Progress(phase="training", epoch=3, epochs=4, step=1, steps=2, updated=time.time())
+    progress = Progress(
+        phase="training", epoch=3, epochs=4, step=1, steps=2, updated=time.time()
+    )
     run.write_progress(progress)
     for number, loss in ((1, 0.5), (2, 0.25)):
         run.append_epoch(

@@ -4,7 +4,14 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.report.loss_curves import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, WAYS, loss_records, losses
+from scalestudy.report.loss_curves import (
+    LEAST_EPOCHS,
+    MOST_COUNTS,
+    MOST_RECORDS,
+    WAYS,
+    loss_records,
+    losses,
+)
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
 
@@ -26,8 +33,13 @@ def test_losses_are_drawn_against_each_measure_of_the_work():
 def test_losses_that_are_no_numbers_are_left_out():
     run = synthetic.run(epochs=2)
     broken = run.epochs[1].model_copy(update={"loss": float("nan"), "validation": {}})
-    records, *_ = loss_records(analyse("made", [synthetic.Run(run.result, (run.epochs[0], broken))]))
-    assert [(record["epoch"], record["set"]) for record in records] == [(1, "training"), (1, "validation")]
+    records, *_ = loss_records(
+        analyse("made", [synthetic.Run(run.result, (run.epochs[0], broken))])
+    )
+    assert [(record["epoch"], record["set"]) for record in records] == [
+        (1, "training"),
+        (1, "validation"),
+    ]
 
 
 def test_of_many_counts_some_are_drawn_the_advised_one_among_them_and_the_page_says_so():
@@ -40,7 +52,9 @@ def test_of_many_counts_some_are_drawn_the_advised_one_among_them_and_the_page_s
 
 
 def test_long_trainings_are_downsampled_but_keep_their_last_epoch():
-    records, unit, _ = loss_records(analyse("made", [synthetic.run(epochs=200, training_seconds=7535.0)]))
+    records, unit, _ = loss_records(
+        analyse("made", [synthetic.run(epochs=200, training_seconds=7535.0)])
+    )
     assert len(records) < 2 * 65 and unit == "min"
     assert max(record["epoch"] for record in records) == 200
 
@@ -54,7 +68,9 @@ def test_all_lines_together_have_a_bounded_weight():
     assert len(records) / len(lines) >= LEAST_EPOCHS
 
 
-@pytest.mark.parametrize(("first", "scale"), [(50.0, {"type": "log"}), (1.0, {"zero": False})])
+@pytest.mark.parametrize(
+    ("first", "scale"), [(50.0, {"type": "log"}), (1.0, {"zero": False})]
+)
 def test_a_steep_loss_is_on_a_logarithmic_axis(first, scale):
     figure = losses(analyse("made", [synthetic.run(epochs=2, losses=(first, 0.4))]))[0]
     assert figure.spec["encoding"]["y"]["scale"] == scale

@@ -3,7 +3,13 @@ import math
 import pytest
 
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.report.number_format import decimals, number, span, time_unit, with_interval
+from scalestudy.report.number_format import (
+    decimals,
+    number,
+    span,
+    time_unit,
+    with_interval,
+)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ def cell(made, row, name):
 def test_every_row_is_there_and_the_advised_one_is_marked():
     findings = analyse("made", synthetic.seeded((1, 2, 4)))
     made = results_table(findings)
-    assert [findings.rows[index].key for index in [made.chosen]] == [findings.advice.choice.key]
+    assert [findings.rows[index].key for index in [made.chosen]] == [
+        findings.advice.choice.key
+    ]
     assert {len(row) for row in made.rows} == {len(made.headings)}
     assert [heading.name for heading in made.headings][made.essential - 1] == "Quality"
 
@@ -44,17 +46,24 @@ def test_what_is_missing_has_a_footnote_and_the_brief_table_has_none():
 
 def test_an_asynchronous_row_is_marked():
     made = table([synthetic.run("single", 1), synthetic.run("parameter-server", 4)])
-    assert [str(row[0]) for row in made.rows] == ["single", "parameter-server (asynchronous)"]
+    assert [str(row[0]) for row in made.rows] == [
+        "single",
+        "parameter-server (asynchronous)",
+    ]
 
 
 def test_a_row_that_learned_nothing_stands_out_and_a_failed_run_has_a_note():
     qualities = ((1, 0.95), (1, 0.95), (2, 0.95), (2, 0.11))
     runs = [
-        synthetic.run("horovod", workers, seed, metric="accuracy", quality=quality, chance=0.12)
+        synthetic.run(
+            "horovod", workers, seed, metric="accuracy", quality=quality, chance=0.12
+        )
         for seed, (workers, quality) in enumerate(qualities)
     ]
     made = table(runs)
-    assert cell(made, 1, "Quality").kind == "worse" and cell(made, 0, "Quality").kind == ""
+    assert (
+        cell(made, 1, "Quality").kind == "worse" and cell(made, 0, "Quality").kind == ""
+    )
     assert any("1 of 2" in note and "0.110" in note for note in made.footnotes)
 
 
@@ -71,7 +80,9 @@ def test_the_useful_speed_up_has_a_column_where_the_batch_grows_and_states_who_n
     ]
     made = results_table(analyse("made", runs, target_quality=TARGET))
     assert float(cell(made, 1, "Useful speed-up").text) == pytest.approx(2, rel=0.02)
-    assert made.footnotes[cell(made, 2, "Useful speed-up").note - 1].startswith("0 of 2 runs reached it")
+    assert made.footnotes[cell(made, 2, "Useful speed-up").note - 1].startswith(
+        "0 of 2 runs reached it"
+    )
     with_equal_batches = [synthetic.changed(run, global_batch=16) for run in runs[:4]]
     equal = results_table(analyse("made", with_equal_batches, target_quality=TARGET))
     assert "Useful speed-up" not in [heading.name for heading in equal.headings]
@@ -79,7 +90,10 @@ def test_the_useful_speed_up_has_a_column_where_the_batch_grows_and_states_who_n
 
 def test_relative_speed_ups_are_headed_by_what_they_are_against():
     runs = synthetic.seeded((1, 2, 4), ("horovod",))
-    units = [heading.unit for heading in table([run for run in runs if run.result.workers > 1]).headings]
+    units = [
+        heading.unit
+        for heading in table([run for run in runs if run.result.workers > 1]).headings
+    ]
     assert sum("against 2" in unit for unit in units) == 3
     assert not any("against" in heading.unit for heading in table(runs).headings)
 
@@ -90,7 +104,11 @@ def test_relative_speed_ups_are_headed_by_what_they_are_against():
         # Where a run used NCCL, each row says what it used.
         *(
             (
-                {"strategy": "native", "implementation": "multiworker", "communication": native},
+                {
+                    "strategy": "native",
+                    "implementation": "multiworker",
+                    "communication": native,
+                },
                 {"strategy": "horovod", "communication": "gloo"},
                 names,
             )
@@ -109,20 +127,34 @@ def test_rows_say_how_they_were_computed_where_they_differ(first, second, names)
 def test_rows_of_several_engines_name_theirs():
     runs = synthetic.seeded((1,), seeds=1)
     mixed = [
-        synthetic.changed(run, engine=name) for run, name in zip(runs, ("tensorflow", "torch"), strict=True)
+        synthetic.changed(run, engine=name)
+        for run, name in zip(runs, ("tensorflow", "torch"), strict=True)
     ]
-    assert [str(row[0]) for row in table(mixed).rows] == ["mirrored (tensorflow)", "horovod (torch)"]
+    assert [str(row[0]) for row in table(mixed).rows] == [
+        "mirrored (tensorflow)",
+        "horovod (torch)",
+    ]
     assert [str(row[0]) for row in table(runs).rows] == ["mirrored", "horovod"]
 
 
 def test_a_cost_below_an_hour_is_in_minutes_as_in_the_figure():
-    for seconds, unit, cost in ((60.0, "worker-min", 1.31), (60_000.0, "worker-h", 17.5)):
-        findings = analyse("made", [synthetic.run("native", n, training_seconds=seconds / n) for n in (1, 2)])
+    for seconds, unit, cost in (
+        (60.0, "worker-min", 1.31),
+        (60_000.0, "worker-h", 17.5),
+    ):
+        findings = analyse(
+            "made",
+            [synthetic.run("native", n, training_seconds=seconds / n) for n in (1, 2)],
+        )
         made = results_table(findings)
         assert unit in [heading.unit for heading in made.headings]
         assert float(cell(made, 0, "Cost").text) == pytest.approx(cost, abs=0.05)
         (figure,) = time_and_cost(findings)
-        values = [record["cost"] for rows in figure.spec["datasets"].values() for record in rows]
+        values = [
+            record["cost"]
+            for rows in figure.spec["datasets"].values()
+            for record in rows
+        ]
         assert min(values) == pytest.approx(cost, abs=0.05)
 
 
@@ -154,7 +186,10 @@ def test_of_numbers_from_elsewhere_there_is_no_column_that_is_known_of_no_row_an
 
 def at_chance():
     return [
-        synthetic.run("horovod", n, metric="accuracy", quality=0.12 - 0.001 * n, chance=0.12) for n in (1, 2)
+        synthetic.run(
+            "horovod", n, metric="accuracy", quality=0.12 - 0.001 * n, chance=0.12
+        )
+        for n in (1, 2)
     ]
 
 
@@ -177,7 +212,9 @@ def test_a_row_that_is_passed_over_since_it_seems_worse_says_so_in_its_cell():
     assert [each.remark.startswith("seems worse") for each in quality] == seems
 
 
-@pytest.mark.parametrize(("others", "shown"), [("--lr 0.1", []), ("--lr 0.2", ["arguments"])])
+@pytest.mark.parametrize(
+    ("others", "shown"), [("--lr 0.1", []), ("--lr 0.2", ["arguments"])]
+)
 def test_arguments_of_a_script_are_a_column_only_where_they_differ(others, shown):
     runs = [
         synthetic.run("ddp", n, swept={"script.arguments": text, "train.epochs": 3})

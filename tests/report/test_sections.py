@@ -46,7 +46,11 @@ def test_what_nobody_has_told_has_no_column_and_a_blank_is_no_zero():
     section, text = page(measured(1), measured(2, gpus=[], flops_per_sample=None))
     assert "GPU memory" not in text and "MFU |" not in text
     hours = next(block for block in section.blocks if isinstance(block, Table))
-    (energy,) = (place for place, heading in enumerate(hours.headings) if heading.unit == "training")
+    (energy,) = (
+        place
+        for place, heading in enumerate(hours.headings)
+        if heading.unit == "training"
+    )
     assert [line[energy] for line in hours.rows] == ["1.50 Wh", ""]
 
 
@@ -61,7 +65,11 @@ def section(runs):
 
 
 def table(found, name):
-    return next(block for block in found.blocks if isinstance(block, Table) and block.name == name)
+    return next(
+        block
+        for block in found.blocks
+        if isinstance(block, Table) and block.name == name
+    )
 
 
 STUDY = synthetic.seeded((1, 2, 4, 8, 16))
@@ -80,17 +88,28 @@ def test_two_counts_have_no_scaling_model():
 def test_values_beyond_what_was_measured_are_marked_as_predicted(whole):
     rows = table(whole, "predicted").rows
     assert [row[:2] for row in rows] == [
-        (strategy, count) for strategy in ("mirrored", "horovod") for count in ("32", "64")
+        (strategy, count)
+        for strategy in ("mirrored", "horovod")
+        for count in ("32", "64")
     ]
     assert all("±" in row[2] or "–" in row[2] for row in rows)
 
 
 def test_a_strategy_without_a_scaling_model_says_why():
-    runs = [*synthetic.seeded((1, 2, 4), ("horovod",)), *synthetic.seeded((1, 2), ("mirrored",))]
+    runs = [
+        *synthetic.seeded((1, 2, 4), ("horovod",)),
+        *synthetic.seeded((1, 2), ("mirrored",)),
+    ]
     text = terminal(Document("made", (section(runs),)), 200)
-    assert "No scaling model for mirrored: a scaling model needs 3 different numbers" in text
+    assert (
+        "No scaling model for mirrored: a scaling model needs 3 different numbers"
+        in text
+    )
 
 
 def test_without_one_worker_predictions_say_what_they_are_against():
     runs = [run for run in STUDY if run.result.workers >= 4]
-    assert all(row[3].endswith("against 4 workers") for row in table(section(runs), "predicted").rows)
+    assert all(
+        row[3].endswith("against 4 workers")
+        for row in table(section(runs), "predicted").rows
+    )

@@ -31,7 +31,14 @@ from scalestudy.report.write_document import html, markdown, script_json
 from scalestudy.util.errors import UserError
 from synthetic_document import document as every_block
 
-PLACES = ["speedup", "quality", "time-and-cost", "efficiency", "phases", "loss-by-epoch"]
+PLACES = [
+    "speedup",
+    "quality",
+    "time-and-cost",
+    "efficiency",
+    "phases",
+    "loss-by-epoch",
+]
 LINK = r"!\[[^\]]*\]\(([^)]+)\)"
 BEGINS = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF-"}
 
@@ -41,7 +48,9 @@ def findings():
     """A study whose texts contain markup."""
     swept = {"train.note": "</script><script>alert(1)"}
     runs = synthetic.seeded((1, 2), ("horovod", "virtual"), swept=swept)
-    return analyse("</title>_A & <script>alert('name')</script>", runs, synthetic.unfinished())
+    return analyse(
+        "</title>_A & <script>alert('name')</script>", runs, synthetic.unfinished()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +61,9 @@ def document(findings):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     runs = synthetic.seeded((1, 2), ("horovod",), seeds=1)
-    return synthetic.write(tmp_path_factory.mktemp("study") / "study", "made", runs, synthetic.unfinished())
+    return synthetic.write(
+        tmp_path_factory.mktemp("study") / "study", "made", runs, synthetic.unfinished()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +86,18 @@ def blocks_page():
 
 
 def test_the_decision_comes_first_and_how_it_was_measured_after_all_sections(document):
-    titles = [block.title for block in document.blocks if isinstance(block, Section | Folded)]
+    titles = [
+        block.title for block in document.blocks if isinstance(block, Section | Folded)
+    ]
     assert titles[:3] == ["Decision", "Speed-up and quality", "Results"]
-    order = ["Results", "Not settled", "Figures", "What it cost", "How this was measured", "Environment"]
+    order = [
+        "Results",
+        "Not settled",
+        "Figures",
+        "What it cost",
+        "How this was measured",
+        "Environment",
+    ]
     assert [title for title in titles if title in order] == order
     assert titles[-1].startswith("Runs: 1 failed")
 
@@ -93,7 +113,9 @@ def test_a_report_is_a_page_tables_and_figures_that_each_form_refers_to(written)
         "table.json",
     }
     assert len(figures) == 3 * len(PLACES)
-    assert all(figure.read_bytes().startswith(BEGINS[figure.suffix]) for figure in figures)
+    assert all(
+        figure.read_bytes().startswith(BEGINS[figure.suffix]) for figure in figures
+    )
     addresses = re.findall(LINK, (folder / "report.md").read_text())
     assert len(addresses) == len(PLACES)
     assert all((folder / address).stat().st_size for address in addresses)
@@ -108,7 +130,9 @@ def test_users_texts_cannot_become_markup(page):
 def test_nothing_is_loaded_from_a_network(page, blocks_page):
     outside = r"""(?:src|href|srcset|action)\s*=\s*["']?\s*(?:https?:)?//"""
     for text in (page, blocks_page):
-        assert not re.findall(outside, re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL))
+        assert not re.findall(
+            outside, re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+        )
         assert "@import" not in text and not re.findall(r"<script[^>]*\bsrc", text)
     assert page.count("window.vegaEmbed=") == 1
 
@@ -117,15 +141,24 @@ def test_every_place_has_its_chart_its_still_and_its_choices(page):
     charts = json.loads(re.search(r'id="charts">(.*?)</script>', page, re.DOTALL)[1])
     shown = re.findall(r'data-chart="([^"]+)"', page)
     assert shown == PLACES
-    assert set(re.findall(r'<option value="([^"]+)"', page)) | set(shown) == set(charts["figures"])
+    assert set(re.findall(r'<option value="([^"]+)"', page)) | set(shown) == set(
+        charts["figures"]
+    )
     assert page.count('class="still"') == page.count("<figure") == len(shown)
     # Data are stored once for all figures.
-    losses = [charts["figures"][f"loss-by-{name}"]["spec"]["datasets"] for name in ("epoch", "time")]
-    assert losses[0] == losses[1] and all(name in charts["datasets"] for name in losses[0])
+    losses = [
+        charts["figures"][f"loss-by-{name}"]["spec"]["datasets"]
+        for name in ("epoch", "time")
+    ]
+    assert losses[0] == losses[1] and all(
+        name in charts["datasets"] for name in losses[0]
+    )
 
 
 def test_contents_and_runs_are_linked(page):
-    targets = re.findall(r'href="#([^"]+)"', re.findall(r"<nav.*?</nav>", page, re.DOTALL)[0])
+    targets = re.findall(
+        r'href="#([^"]+)"', re.findall(r"<nav.*?</nav>", page, re.DOTALL)[0]
+    )
     assert {"decision", "open", "figures", "measured", "runs"} <= set(targets)
     assert all(f'id="{name}"' in page for name in targets)
     assert 'href="../../study/points/' in page
@@ -147,11 +180,16 @@ def test_every_element_is_closed_and_code_is_code(page, blocks_page):
         assert not opened
     assert "<b>" not in blocks_page
     assert "<code>launch.cpus_per_worker = 4</code>" in blocks_page
-    assert '<h2 id="results">Results</h2>' in blocks_page and '<h3 id="by-node">By node</h3>' in blocks_page
+    assert (
+        '<h2 id="results">Results</h2>' in blocks_page
+        and '<h3 id="by-node">By node</h3>' in blocks_page
+    )
 
 
 def test_a_figure_is_drawn_for_light_and_for_dark(blocks_page):
-    addresses = re.findall(r'(?:src|srcset)="data:image/svg\+xml;base64,([^"]+)"', blocks_page)
+    addresses = re.findall(
+        r'(?:src|srcset)="data:image/svg\+xml;base64,([^"]+)"', blocks_page
+    )
     assert (len(addresses), len(set(addresses))) == (3, 2)
 
 
@@ -192,7 +230,9 @@ def test_json_in_a_script_holds_no_markup_and_comes_back_whole():
     assert json.loads(script_json(value)) == value
 
 
-def test_markdown_marks_the_advised_row_and_leaves_out_what_a_page_alone_shows(document):
+def test_markdown_marks_the_advised_row_and_leaves_out_what_a_page_alone_shows(
+    document,
+):
     text = markdown(document)
     assert "![" not in text and "**Speed-up against workers.**" in text
     assert sum(line.startswith("| horovod ←") for line in text.splitlines()) == 1
@@ -227,13 +267,27 @@ def test_a_section_is_on_the_page_and_in_the_terminal(monkeypatch):
 
 @pytest.mark.browser
 @pytest.mark.skipif(
-    not (shutil.which("chromium") and shutil.which("pdftotext")), reason="needs chromium and pdftotext"
+    not (shutil.which("chromium") and shutil.which("pdftotext")),
+    reason="needs chromium and pdftotext",
 )
-def test_on_paper_pages_are_a4_with_numbers_and_nothing_is_folded_away(blocks_page, tmp_path):
+def test_on_paper_pages_are_a4_with_numbers_and_nothing_is_folded_away(
+    blocks_page, tmp_path
+):
     (tmp_path / "page.html").write_text(blocks_page)
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={tmp_path / 'page.pdf'}"]
-    subprocess.run([*command, (tmp_path / "page.html").as_uri()], capture_output=True, check=True)
+    command = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-pdf-header-footer",
+    ]
+    command += [
+        f"--user-data-dir={tmp_path / 'profile'}",
+        f"--print-to-pdf={tmp_path / 'page.pdf'}",
+    ]
+    subprocess.run(
+        [*command, (tmp_path / "page.html").as_uri()], capture_output=True, check=True
+    )
     file = str(tmp_path / "page.pdf")
     text, info = (
         subprocess.run(tool, capture_output=True, text=True, check=True).stdout
@@ -258,7 +312,9 @@ def many(rows):
     counts = {1: (1,), 16: (1, 2, 3, 4, 6, 8, 12, 16), 200: tuple(range(1, 101))}[rows]
     swept = {"train.batch_size": 16, "train.learning_rate": 0.001}
     strategies = ("mirrored",) if rows == 1 else ("mirrored", "horovod")
-    runs = synthetic.seeded(counts, strategies, swept=swept, seeds=2 if rows == 200 else 3)
+    runs = synthetic.seeded(
+        counts, strategies, swept=swept, seeds=2 if rows == 200 else 3
+    )
     return analyse("made", runs, synthetic.unfinished())
 
 
@@ -283,15 +339,23 @@ def test_at_any_width_the_quality_is_said_and_so_is_what_was_left_out(width):
     shown = render_text(findings, width)
     assert flat(findings.advice.sentences[0]) in flat(shown)
     every = render_text(findings, 200).splitlines()[1].split()
-    assert ("Columns that need more width" in shown) is (shown.splitlines()[1].split() != every)
+    assert ("Columns that need more width" in shown) is (
+        shown.splitlines()[1].split() != every
+    )
 
 
 def test_of_many_rows_the_brief_table_has_the_advised_one_and_the_front():
     findings = many(200)
     lines = [line.replace("←", " ") for line in render_text(findings, 120).splitlines()]
-    shown = [(line.split()[0], int(line.split()[1])) for line in lines if line.startswith(("mirr", "horo"))]
+    shown = [
+        (line.split()[0], int(line.split()[1]))
+        for line in lines
+        if line.startswith(("mirr", "horo"))
+    ]
     prices = findings.advice.decision.prices
-    front = {(key.strategy, key.workers) for key, price in prices.items() if price.on_front}
+    front = {
+        (key.strategy, key.workers) for key, price in prices.items() if price.on_front
+    }
     choice = findings.advice.decision.choice
     assert (choice.strategy, choice.workers) in shown
     assert set(shown) <= front
@@ -306,7 +370,9 @@ def test_the_advised_row_is_marked_without_colour_too(findings):
     advised = findings.advice.choice
     for verbose in (False, True):
         marked = [
-            line.split() for line in render_text(findings, 160, verbose=verbose).splitlines() if "←" in line
+            line.split()
+            for line in render_text(findings, 160, verbose=verbose).splitlines()
+            if "←" in line
         ]
         assert {(words[0], words[words.index("←") + 1]) for words in marked} == {
             (advised.strategy, str(advised.workers))
@@ -316,7 +382,11 @@ def test_the_advised_row_is_marked_without_colour_too(findings):
 def test_only_shows_rows_with_the_gaps_between_them():
     table = Table((Heading("n"),), tuple((str(n),) for n in range(9)), chosen=7)
     shown = table.only([0, 1, 4, 7])
-    assert (shown.rows, shown.chosen, shown.gaps) == ((("0",), ("1",), ("4",), ("7",)), 3, (2, 3, 4))
+    assert (shown.rows, shown.chosen, shown.gaps) == (
+        (("0",), ("1",), ("4",), ("7",)),
+        3,
+        (2, 3, 4),
+    )
     assert table.only(range(9)).gaps == ()
     assert table.first(3).rows[-1] == ("7",)
 
@@ -325,7 +395,9 @@ def test_a_report_begins_with_what_was_studied(tmp_path):
     study = load_study(write_study(tmp_path))
     runs = synthetic.seeded((1, 2), ("horovod",))
     folder = synthetic.write(tmp_path / "results", "made", runs)
-    described = folder.updated(lambda old, points: (old.model_copy(update=WORDS), points, "text"))
+    described = folder.updated(
+        lambda old, points: (old.model_copy(update=WORDS), points, "text")
+    )
     document = report_document(read_study(described))
     words, facts, decision = document.blocks[:3]
     assert study.title == document.title == WORDS["title"]
@@ -335,8 +407,14 @@ def test_a_report_begins_with_what_was_studied(tmp_path):
     assert known["Model"].endswith("485,673 parameters")
     assert "training samples" in known["Data"] and "2026" in known["Runs"]
     assert {"Hardware", "Software"} <= known.keys()
-    for text in (html(document), markdown(document), render_text(read_study(described), verbose=True)):
-        assert all(word in text for word in (WORDS["title"], WORDS["description"], "485,673"))
+    for text in (
+        html(document),
+        markdown(document),
+        render_text(read_study(described), verbose=True),
+    ):
+        assert all(
+            word in text for word in (WORDS["title"], WORDS["description"], "485,673")
+        )
 
 
 WORDS = {"title": "How many GPUs?", "description": "For the proposal of May."}
@@ -350,8 +428,12 @@ def write_study(folder):
     return file
 
 
-def test_speed_up_and_quality_come_below_the_decision_and_time_against_cost_after_the_table(document):
-    sections = {block.title: block for block in document.blocks if isinstance(block, Section)}
+def test_speed_up_and_quality_come_below_the_decision_and_time_against_cost_after_the_table(
+    document,
+):
+    sections = {
+        block.title: block for block in document.blocks if isinstance(block, Section)
+    }
     first = [drawing.figure.name for drawing in sections["Speed-up and quality"].blocks]
     assert first == ["speedup", "quality"]
     after = sections["Results"].blocks
@@ -361,7 +443,9 @@ def test_speed_up_and_quality_come_below_the_decision_and_time_against_cost_afte
 
 def test_verbose_has_footnotes_sections_and_notes_and_brief_has_none():
     findings = analyse("made", synthetic.oversubscribed(), synthetic.unfinished())
-    shown, brief = (flat(render_text(findings, 120, verbose=verbose)) for verbose in (True, False))
+    shown, brief = (
+        flat(render_text(findings, 120, verbose=verbose)) for verbose in (True, False)
+    )
     words = [*(section.title for section in sections(findings)), *notes(findings)]
     assert len(words) > 5
     assert [text for text in words if flat(text) not in shown] == []
@@ -381,7 +465,9 @@ def test_of_long_tables_the_first_rows_and_the_advised_one_are_printed(monkeypat
 
 def test_lines_fit_the_terminal_and_names_are_no_markup():
     swept = {"train.note": "[red]loud[/red]"}
-    runs = synthetic.published() + synthetic.seeded((1, 2), ("mirrored", "virtual"), swept=swept)
+    runs = synthetic.published() + synthetic.seeded(
+        (1, 2), ("mirrored", "virtual"), swept=swept
+    )
     findings = analyse("made", runs, synthetic.unfinished())
     for width, verbose in ((80, False), (80, True), (120, True)):
         shown = render_text(findings, width, verbose=verbose)

@@ -54,7 +54,9 @@ def study(cluster) -> Path:
         ("native-w2-s3", "rank 1 was ended by SIGSEGV on {node} (task.py, line 2)"),
     ],
 )
-def test_the_rank_that_ended_first_is_named_with_its_own_end(cluster, study, point, said):
+def test_the_rank_that_ended_first_is_named_with_its_own_end(
+    cluster, study, point, said
+):
     causes = newest_run(study, point) / "causes"
     node = json.loads((causes / "1.json").read_text())["host"]
     assert node in cluster.nodes
@@ -65,9 +67,12 @@ def test_the_rank_that_ended_first_is_named_with_its_own_end(cluster, study, poi
 
 def test_run_and_status_say_the_same(cluster, study):
     reasons = [
-        json.loads((newest_run(study, point) / "failure.json").read_text())["reason"] for point in ENDS
+        json.loads((newest_run(study, point) / "failure.json").read_text())["reason"]
+        for point in ENDS
     ]
     ran = " ".join((study.parent / "run.txt").read_text().split())
-    told = json.loads(cluster.run_quietly("status", results_of(study), "--format", "json"))
+    told = json.loads(
+        cluster.run_quietly("status", results_of(study), "--format", "json")
+    )
     assert all(reason in ran for reason in reasons)
     assert [each["reason"] for each in told["points"]] == reasons

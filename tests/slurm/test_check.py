@@ -23,14 +23,28 @@ end of stalled trials after 15 s."""
 
 def report_of(cluster, folder, *arguments, code):
     """Run a check; return the lines of its report and its output."""
-    command = (sys.executable, "-c", QUICK, "check", *arguments, "--out", folder / "check")
+    command = (
+        sys.executable,
+        "-c",
+        QUICK,
+        "check",
+        *arguments,
+        "--out",
+        folder / "check",
+    )
     done = cluster.run(*command, check=False, timeout=900)
     assert done.returncode == code, done.stdout
-    return json.loads((folder / "check" / "report.json").read_text())["lines"], done.stdout
+    return json.loads((folder / "check" / "report.json").read_text())[
+        "lines"
+    ], done.stdout
 
 
 def of(lines, topic, status=None):
-    return [line for line in lines if line["topic"] == topic and status in (None, line["status"])]
+    return [
+        line
+        for line in lines
+        if line["topic"] == topic and status in (None, line["status"])
+    ]
 
 
 def test_a_site_is_held_against_slurm_before_the_queue(cluster):
@@ -38,7 +52,10 @@ def test_a_site_is_held_against_slurm_before_the_queue(cluster):
     site = write_site(folder)
     done = cluster.scalestudy("check", site, "--skip", "versions", check=False)
     assert done.returncode == 0 and "would be taken" in done.stdout, done.stdout
-    for wrong, said in (({"partition": "gpus"}, "partition"), ({"account": "nonsense"}, "account")):
+    for wrong, said in (
+        ({"partition": "gpus"}, "partition"),
+        ({"account": "nonsense"}, "account"),
+    ):
         write_site(folder, **wrong)
         done = cluster.scalestudy("check", site, "--skip", "versions", check=False)
         assert done.returncode == 1 and f"Invalid {said}" in done.stdout, done.stdout
@@ -46,7 +63,9 @@ def test_a_site_is_held_against_slurm_before_the_queue(cluster):
 
 def test_more_gpus_than_nodes_have_are_refused_before_the_queue(cluster):
     site = write_site(cluster.folder("gpus"), gpus_per_node=8, tasks_per_node=8)
-    done = cluster.scalestudy("check", site, "--skip", "versions", "--submit", check=False)
+    done = cluster.scalestudy(
+        "check", site, "--skip", "versions", "--submit", check=False
+    )
     assert done.returncode == 1 and "configuration is not available" in done.stdout
     assert "Not submitted" in done.stdout
 
@@ -55,7 +74,9 @@ def test_a_controller_that_does_not_answer_fails_in_time(cluster):
     site = write_site(cluster.folder("silent"))
     cluster.stop_controller()
     try:
-        done = cluster.scalestudy("check", site, "--skip", "versions", check=False, timeout=180)
+        done = cluster.scalestudy(
+            "check", site, "--skip", "versions", check=False, timeout=180
+        )
     finally:
         cluster.start_controller()
     assert done.returncode == 1 and "no answer" in done.stdout
@@ -66,10 +87,17 @@ def test_two_nodes_with_two_ranks_each_are_checked_by_a_job(cluster):
     folder = cluster.folder("job")
     site = write_site(folder)
     # Each host reports its builds by itself, so one host suffices (tests/features/check).
-    lines, shown = report_of(cluster, folder, site, "--nodes", 2, "--submit", "--skip", "builds", code=0)
+    lines, shown = report_of(
+        cluster, folder, site, "--nodes", 2, "--submit", "--skip", "builds", code=0
+    )
     assert of(lines, "ranks")[0]["seen"] == "4 ranks on 2 hosts (from slurm)"
-    assert {line["where"] for line in of(lines, "devices", "pass")} == {"node1", "node2"}
-    assert {"ring over 4 ranks", "auto over 4 ranks"} <= {line["seen"] for line in of(lines, "collectives")}
+    assert {line["where"] for line in of(lines, "devices", "pass")} == {
+        "node1",
+        "node2",
+    }
+    assert {"ring over 4 ranks", "auto over 4 ranks"} <= {
+        line["seen"] for line in of(lines, "collectives")
+    }
     assert of(lines, "bandwidth") and "1 MiB" in shown
 
 

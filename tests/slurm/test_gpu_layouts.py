@@ -26,9 +26,7 @@ KEYS = [
     "SLURM_STEP_TASKS_PER_NODE",
 ]
 """Variables that determine placements and GPUs; tests/cluster/test_gpu_layouts.py relies on them."""
-TELL = (
-    f"import json, os; print(json.dumps({{k: os.environ[k] for k in {json.dumps(KEYS)} if k in os.environ}}))"
-)
+TELL = f"import json, os; print(json.dumps({{k: os.environ[k] for k in {json.dumps(KEYS)} if k in os.environ}}))"
 
 
 def test_slurm_tells_tasks_of_their_gpus_as_it_did_when_that_was_captured(cluster):
@@ -45,7 +43,9 @@ def test_slurm_tells_tasks_of_their_gpus_as_it_did_when_that_was_captured(cluste
         ),
     )
     cluster.wait_for(lambda: cluster.states(job) == ["COMPLETED"], "all layouts")
-    told = {options: _tasks(folder / str(number)) for number, options in enumerate(captured)}
+    told = {
+        options: _tasks(folder / str(number)) for number, options in enumerate(captured)
+    }
     if "REWRITE" in os.environ:
         CAPTURED.write_text(json.dumps(told, indent=1) + "\n")
     assert told == captured
@@ -55,4 +55,6 @@ def _tasks(file: Path) -> list[dict[str, str]]:
     """Return the variables that tasks recorded, with fixed job and step numbers."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     own = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0"}
-    return sorted((own | line for line in lines), key=lambda line: int(line["SLURM_PROCID"]))
+    return sorted(
+        (own | line for line in lines), key=lambda line: int(line["SLURM_PROCID"])
+    )

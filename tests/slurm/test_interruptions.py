@@ -55,7 +55,9 @@ def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, li
     cluster.run("scancel", "--signal=USR1", "--batch", job)
     cluster.wait_for(run.joinpath("stop").exists, "the workers to be asked to stop")
     (folder / "hold-2").unlink()
-    cluster.wait_for(lambda: "continues in epoch" in log(study, TOGETHER, "rank-0"), "it to go on")
+    cluster.wait_for(
+        lambda: "continues in epoch" in log(study, TOGETHER, "rank-0"), "it to go on"
+    )
     cluster.wait_for((folder / "held-4").exists, "more epochs")
     assert len(epochs(study, TOGETHER)) >= 3
     node = cluster.run("squeue", "-h", "-j", job, "-o", "%B").stdout.strip()
@@ -74,14 +76,29 @@ def test_a_run_at_its_time_limit_is_queued_again_and_goes_on(cluster, limited, s
     cluster.scalestudy("run", limited, "--no-report")
     assert "; queued again" in log(limited, ALONE)
     assert result(limited, ALONE)["restarts"] >= 1
-    assert_same_as_uninterrupted(cluster, limited, ALONE, task=slow, epochs=AT_THE_LIMIT)
+    assert_same_as_uninterrupted(
+        cluster, limited, ALONE, task=slow, epochs=AT_THE_LIMIT
+    )
 
 
 def assert_same_as_uninterrupted(cluster, study, point, **what):
-    assert [record["epoch"] for record in epochs(study, point)] == list(range(1, what["epochs"] + 1))
-    local = write_study(cluster, study.parent, name=f"{study.stem}-here", on="local", **what)
+    assert [record["epoch"] for record in epochs(study, point)] == list(
+        range(1, what["epochs"] + 1)
+    )
+    local = write_study(
+        cluster, study.parent, name=f"{study.stem}-here", on="local", **what
+    )
     cluster.run_here(local)
-    for key in ("weights_digest", "quality", "validation", "updates", "samples_processed"):
+    for key in (
+        "weights_digest",
+        "quality",
+        "validation",
+        "updates",
+        "samples_processed",
+    ):
         assert result(study, point)[key] == result(local, point)[key]
     for ours, theirs in zip(epochs(study, point), epochs(local, point), strict=True):
-        assert (ours["loss"], ours["validation"]) == (theirs["loss"], theirs["validation"])
+        assert (ours["loss"], ours["validation"]) == (
+            theirs["loss"],
+            theirs["validation"],
+        )

@@ -20,7 +20,9 @@ def stand_in(name: str) -> list[str]:
     return [sys.executable, str(HERE / name)]
 
 
-@pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed (`make test-tools`)")
+@pytest.mark.skipif(
+    shutil.which("mpirun") is None, reason="mpirun is not installed (`make test-tools`)"
+)
 def test_mpirun_inside_an_allocation(cluster):
     folder = cluster.folder("mpirun")
     write_site(folder, tasks_per_node=1, launcher="mpirun")
@@ -35,11 +37,15 @@ def test_mpirun_inside_an_allocation(cluster):
 def test_fourteen_nodes_without_accounting_train_as_one(big_cluster):
     folder = big_cluster.folder("fourteen")
     write_site(folder, tasks_per_node=1)
-    study = write_study(big_cluster, folder, epochs=1, batch_size=16, strategy=["horovod"], workers=[14])
+    study = write_study(
+        big_cluster, folder, epochs=1, batch_size=16, strategy=["horovod"], workers=[14]
+    )
     big_cluster.scalestudy("run", study, "--no-report")
     point = "horovod-w14-s0"
     told = re.findall(r"rank (\d+) of 14 on (\w+):", log(study, point))
-    assert dict(told) == {str(rank): node for rank, node in enumerate(big_cluster.nodes)}
+    assert dict(told) == {
+        str(rank): node for rank, node in enumerate(big_cluster.nodes)
+    }
     found = result(study, point)
     assert found["samples_processed"] == found["training_samples"]
     assert len(found["cpu_percent"]) == 14
@@ -53,6 +59,10 @@ def test_a_keras_script_is_started_and_measured_under_srun(cluster):
     cluster.run("srun", "-N2", "-n2", "--mpi=none", *launch, cwd=folder)
     (run,) = (folder / "studies" / "train_keras" / "points").glob("horovod-w2-s0/run-1")
     found = json.loads((run / "result.json").read_text())
-    assert (found["workers"], found["communication"], len(found["hosts"])) == (2, "gloo", 2)
+    assert (found["workers"], found["communication"], len(found["hosts"])) == (
+        2,
+        "gloo",
+        2,
+    )
     assert found["training_samples"] == 800 and found["quality"] > 0.8
     assert not list((folder / "studies").glob(".launch-*"))

@@ -20,7 +20,9 @@ def test_a_stopped_rank_ends_its_job_and_is_named(cluster):
     write_site(folder, tasks_per_node=1)
     study = write_study(cluster, folder, epochs=5000, strategy=["horovod"], workers=[2])
     # The rank may be stopped in any phase; a step may take at least this long.
-    study.write_text(study.read_text().replace("[launch]", "[launch]\nprogress_timeout = 120.0"))
+    study.write_text(
+        study.read_text().replace("[launch]", "[launch]\nprogress_timeout = 120.0")
+    )
     cluster.scalestudy("submit", study)
     run = newest_run(study, POINT)
     cluster.wait_for((run / "epochs.jsonl").exists, "the first epoch")

@@ -28,15 +28,23 @@ def cluster_study(prepared, request):
 
     yield make
     for each in made:
-        if each.results.exists() and set(each.states().values()) & {"queued", "running"}:
+        if each.results.exists() and set(each.states().values()) & {
+            "queued",
+            "running",
+        }:
             each.code("cancel")
 
 
-def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(cluster_study) -> None:
+def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(
+    cluster_study,
+) -> None:
     here = cluster_study()
     here.study(workers=(1, 2), seed=(0, 1, 2))
     text = here("submit")
-    assert text.count("Submitted native-w") == 6 and "scalestudy status results --live" in text
+    assert (
+        text.count("Submitted native-w") == 6
+        and "scalestudy status results --live" in text
+    )
     assert "Nothing was submitted" in here("submit")
     text = here("status", "--live")
     assert "6 points: 6 done" in text
@@ -51,7 +59,10 @@ def test_run_submits_watches_and_reports(cluster_study) -> None:
     code, text = here.code("run", "--no-report")
     assert code == 1
     assert "native-w1-s0 done" in text
-    assert "native-w1-s1 failed: rank 0 ended with exit code 3" in text and "it was to fail" in text
+    assert (
+        "native-w1-s1 failed: rank 0 ended with exit code 3" in text
+        and "it was to fail" in text
+    )
     here.plan()
     code, text = here.code("run")
     assert code == 0 and "native-w1-s1 done" in text
@@ -62,7 +73,15 @@ def test_run_submits_watches_and_reports(cluster_study) -> None:
 def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(cluster_study) -> None:
     here = cluster_study()
     here.plan(all={"hold": True})
-    command = [sys.executable, "-m", "scalestudy", "run", "study.toml", "--out", "results"]
+    command = [
+        sys.executable,
+        "-m",
+        "scalestudy",
+        "run",
+        "study.toml",
+        "--out",
+        "results",
+    ]
     with subprocess.Popen(
         command,
         cwd=here.path,
@@ -72,13 +91,18 @@ def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(cluster_study) 
         stdout=subprocess.PIPE,
     ) as process:
         try:
-            here.cluster.wait_for(lambda: list(here.results.rglob("progress.json")), "a start")
+            here.cluster.wait_for(
+                lambda: list(here.results.rglob("progress.json")), "a start"
+            )
             process.send_signal(signal.SIGINT)
             text, _ = process.communicate(timeout=300)
         finally:
             process.kill()
     assert process.returncode == 130
-    assert "scalestudy status results --live" in text and "scalestudy cancel results" in text
+    assert (
+        "scalestudy status results --live" in text
+        and "scalestudy cancel results" in text
+    )
     here.go()
     here.wait("done")
 
@@ -104,7 +128,11 @@ def test_pending_jobs_say_why_and_running_ones_where_and_how_far(cluster_study) 
 
     def all_is_said() -> bool:
         text = here("status")
-        return "running 2/4" in text and "on node" in text and any(reason in text for reason in reasons)
+        return (
+            "running 2/4" in text
+            and "on node" in text
+            and any(reason in text for reason in reasons)
+        )
 
     here.cluster.wait_for(all_is_said, "progress, a node and a reason in one table")
     here("cancel")
@@ -119,7 +147,9 @@ def test_what_is_cancelled_says_so_and_can_be_submitted_again(cluster_study) -> 
     assert "Cancelled native-w1-s1" in text and "native-w1-s0" not in text
     assert "Cancelled native-w1-s0" in here("cancel")
     here.wait("cancelled")
-    assert "cancelled" in here("status")  # only accounting knows by whom, and it may be late
+    assert "cancelled" in here(
+        "status"
+    )  # only accounting knows by whom, and it may be late
     assert "Nothing to cancel" in here("cancel")
     here.plan()
     here("submit")
@@ -127,7 +157,9 @@ def test_what_is_cancelled_says_so_and_can_be_submitted_again(cluster_study) -> 
     assert len(list(here.results.rglob("run-2"))) == 2
 
 
-def test_what_is_interrupted_goes_on_in_its_own_folder_up_to_the_limit(cluster_study) -> None:
+def test_what_is_interrupted_goes_on_in_its_own_folder_up_to_the_limit(
+    cluster_study,
+) -> None:
     here = cluster_study()
     here.study(seed=(0,))
     here.plan(all={"hold": True, "checkpoint": True})
@@ -141,7 +173,9 @@ def test_what_is_interrupted_goes_on_in_its_own_folder_up_to_the_limit(cluster_s
     here.plan(all={"hold": True, "checkpoint": True, "resumed": {"seconds": 0}})
     here("submit", "--resubmit", 2)
     here.wait("done")
-    assert [path.name for path in (here.results / "points" / "native-w1-s0").iterdir()] == ["run-1"]
+    assert [
+        path.name for path in (here.results / "points" / "native-w1-s0").iterdir()
+    ] == ["run-1"]
     run = StudyFolder.open(here.results).runs("native-w1-s0")[0]
     assert run.job().attempt == 3 and run.failure() is None
 
@@ -152,7 +186,9 @@ def test_a_job_that_meets_its_time_limit_says_so_and_goes_on(cluster_study) -> N
     here.plan(all={"hold": True, "checkpoint": True})
     here("submit")
     here.wait_for_work("native-w1-s0")
-    here.cluster.run("scontrol", "update", f"JobId={here.job('native-w1-s0')}", "EndTime=now+1")
+    here.cluster.run(
+        "scontrol", "update", f"JobId={here.job('native-w1-s0')}", "EndTime=now+1"
+    )
     here.wait("failed")
     text = here("status")
     assert "the time limit was reached in epoch 2 of 4" in text
@@ -162,13 +198,17 @@ def test_a_job_that_meets_its_time_limit_says_so_and_goes_on(cluster_study) -> N
     assert not list(here.results.rglob("run-2"))
 
 
-def test_a_job_whose_node_dies_is_put_back_into_the_queue_and_is_not_failed(cluster_study) -> None:
+def test_a_job_whose_node_dies_is_put_back_into_the_queue_and_is_not_failed(
+    cluster_study,
+) -> None:
     here = cluster_study()
     here.study(seed=(0,))
     here.plan(all={"hold": True, "checkpoint": True})
     here("submit")
     here.wait_for_work("native-w1-s0")
-    node = here.cluster.run("squeue", "-h", "-j", here.job("native-w1-s0"), "-o", "%N").stdout.strip()
+    node = here.cluster.run(
+        "squeue", "-h", "-j", here.job("native-w1-s0"), "-o", "%N"
+    ).stdout.strip()
     here.plan(all={"seconds": 0})
     here.cluster.kill_node(node)
     try:
@@ -194,7 +234,8 @@ def assert_billed(cluster_study: ClusterStudy, point: str, cores: int) -> None:
         ).stdout
 
     cluster_study.cluster.wait_for(
-        lambda: charged().startswith("COMPLETED"), "the end of the job in the accounting"
+        lambda: charged().startswith("COMPLETED"),
+        "the end of the job in the accounting",
     )
     (held,) = StudyFolder.open(cluster_study.results).runs(point)[-1].allocations().jobs
     _, *numbers = charged().strip().split("|")
@@ -203,7 +244,9 @@ def assert_billed(cluster_study: ClusterStudy, point: str, cores: int) -> None:
     assert 0 < held.ended - held.began <= seconds + 1  # Slurm counts whole seconds
 
 
-def test_what_a_job_holds_is_what_slurm_charges_and_who_shares_its_nodes_is_known(cluster_study) -> None:
+def test_what_a_job_holds_is_what_slurm_charges_and_who_shares_its_nodes_is_known(
+    cluster_study,
+) -> None:
     shares = cluster_study()
     shares.site(account="research", exclusive=False, memory_per_node="4000M")
     shares.study(workers=(1, 4), seed=(0,))
@@ -223,11 +266,20 @@ def test_what_a_job_holds_is_what_slurm_charges_and_who_shares_its_nodes_is_know
     for each, point, cores in (
         (shares, "native-w1-s0", 1),
         (shares, "native-w4-s0", 4),
-        (alone, "native-w1-s0", 4),  # all cores of the node, of which the worker uses one
+        (
+            alone,
+            "native-w1-s0",
+            4,
+        ),  # all cores of the node, of which the worker uses one
     ):
         assert_billed(each, point, cores)
-    scripts = {path.stem: path.read_text() for path in (shares.results / "jobs").glob("*.sh")}
-    assert "--mem=1000M" in scripts["native-w1-s0"] and "--mem=4000M" in scripts["native-w4-s0"]
+    scripts = {
+        path.stem: path.read_text() for path in (shares.results / "jobs").glob("*.sh")
+    }
+    assert (
+        "--mem=1000M" in scripts["native-w1-s0"]
+        and "--mem=4000M" in scripts["native-w4-s0"]
+    )
 
 
 def test_a_controller_that_does_not_answer_keeps_nobody_waiting(cluster_study) -> None:
@@ -240,7 +292,8 @@ def test_a_controller_that_does_not_answer_keeps_nobody_waiting(cluster_study) -
     try:
         # Until then, its last answer counts as fresh.
         text = here.cluster.wait_for(
-            lambda: told if words in (told := here("status")) else "", "a question without an answer"
+            lambda: told if words in (told := here("status")) else "",
+            "a question without an answer",
         )
         began = time.monotonic()
         assert "2 running" in text
@@ -254,8 +307,12 @@ def test_a_controller_that_does_not_answer_keeps_nobody_waiting(cluster_study) -
     here.wait("done")
 
 
-def test_without_accounting_the_cause_is_known_as_long_as_slurm_remembers(big_cluster) -> None:
-    big_cluster.scalestudy("data", "prepare", "digits", "--cache", big_cluster.root / "cache")
+def test_without_accounting_the_cause_is_known_as_long_as_slurm_remembers(
+    big_cluster,
+) -> None:
+    big_cluster.scalestudy(
+        "data", "prepare", "digits", "--cache", big_cluster.root / "cache"
+    )
     here = ClusterStudy(big_cluster, "no-accounting", account=None)
     here.study(seed=(0, 1, 2))
     here.plan(native_w1_s1={"exit": 4}, native_w1_s2={"hold": True})
@@ -263,7 +320,9 @@ def test_without_accounting_the_cause_is_known_as_long_as_slurm_remembers(big_cl
 
     def one_left() -> bool:
         states = here.states()
-        return states["native-w1-s1"] == "failed" and states["native-w1-s2"] == "running"
+        return (
+            states["native-w1-s1"] == "failed" and states["native-w1-s2"] == "running"
+        )
 
     here.cluster.wait_for(one_left, "one that has failed, and one at work")
     here("cancel")

@@ -32,23 +32,31 @@ def test_a_held_job_needs_its_user_or_the_site_and_goes_on_once_it_is_released(s
     assert "Submitted" in study("submit")
     job = study.job(POINT)
     study.cluster.run("scontrol", "uhold", job)
-    assert f"Next: scontrol release {job}" in told(study, "needs you: held by you (JobHeldUser)")
+    assert f"Next: scontrol release {job}" in told(
+        study, "needs you: held by you (JobHeldUser)"
+    )
     assert "needs you: held by you" in study("submit")
     study.cluster.run("scontrol", "hold", job)  # by root, the administrator
     told(study, "needs the site: held by an administrator")
     study.cluster.run("scontrol", "release", job)
-    study.cluster.wait_for(lambda: study.states() == {POINT: "done"}, "the released job")
+    study.cluster.wait_for(
+        lambda: study.states() == {POINT: "done"}, "the released job"
+    )
 
 
 def test_jobs_start_after_another_and_are_never_put_back_where_that_is_forbidden(study):
     study.site(account="research", directives=["--no-requeue"])
-    first = study.cluster.sbatch("--hold", "--time=2", "--account=research", script="true")
+    first = study.cluster.sbatch(
+        "--hold", "--time=2", "--account=research", script="true"
+    )
     study("submit", "--after", first)
     job = study.cluster.run("scontrol", "show", "job", study.job(POINT)).stdout
     assert f"Dependency=afterok:{first}" in job and "Requeue=0" in job
     told(study, "waits for another job")
     study.cluster.run("scontrol", "release", first)
-    study.cluster.wait_for(lambda: study.states() == {POINT: "done"}, "the job after it")
+    study.cluster.wait_for(
+        lambda: study.states() == {POINT: "done"}, "the job after it"
+    )
 
 
 def test_an_account_without_hours_is_told_by_check_and_status(study):
@@ -59,7 +67,12 @@ def test_an_account_without_hours_is_told_by_check_and_status(study):
         study("submit")
         told(study, "needs you: the account or QoS has no hours left")
         done = study.cluster.scalestudy(
-            "check", study.path / "here.toml", "--skip", "versions", "--submit", check=False
+            "check",
+            study.path / "here.toml",
+            "--skip",
+            "versions",
+            "--submit",
+            check=False,
         )
         assert done.returncode == 1 and "no hours left" in done.stdout, done.stdout
     finally:

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from studies import SMALL_UNET, epochs, newest_run, result, rows, write_site, write_study
+from studies import (
+    SMALL_UNET,
+    epochs,
+    newest_run,
+    result,
+    rows,
+    write_site,
+    write_study,
+)
 
 NUCLEI = Path(__file__).parents[3] / "shared" / "data" / "nuclei"
 IMAGES = {"image_size": [32, 32], "validation": 0.2}
@@ -77,9 +85,9 @@ def test_its_report_equals_one_of_local_runs_in_all_but_time(cluster, study, ima
         # Studied alone, a point of four workers has no baseline, so what compares it with one differs.
         ratio = ("samples_ratio", "samples_ratio_low", "samples_ratio_high")
         ignored = {"strategy", "quality_note", *ratio} if point[1] == 4 else set()
-        assert {key: value for key, value in there[point].items() if key not in ignored} == {
-            key: value for key, value in here[point].items() if key not in ignored
-        }
+        assert {
+            key: value for key, value in there[point].items() if key not in ignored
+        } == {key: value for key, value in here[point].items() if key not in ignored}
 
 
 def test_one_worker_a_node_on_four_nodes_in_the_environment_of_its_engine(cluster):
@@ -90,7 +98,9 @@ def test_one_worker_a_node_on_four_nodes_in_the_environment_of_its_engine(cluste
     packages = next(folder.glob("other/lib/python*/site-packages"))
     (packages / "seen.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     study = write_study(cluster, folder, strategy=["native", *TORCH], workers=[4])
-    text = study.read_text().replace("[launch]", '[launch]\nenvironments = { tensorflow = "other" }')
+    text = study.read_text().replace(
+        "[launch]", '[launch]\nenvironments = { tensorflow = "other" }'
+    )
     study.write_text(text)
     cluster.scalestudy("run", study, "--no-report")
     found = result(study, "native-w4-s0")
@@ -101,7 +111,9 @@ def test_one_worker_a_node_on_four_nodes_in_the_environment_of_its_engine(cluste
         assert result(study, point)["hosts"] == found["hosts"] == cluster.nodes
         assert environments_of(study, point) == {sys.prefix}
         losses = [record["loss"] for record in epochs(study, "native-w4-s0")]
-        assert [record["loss"] for record in epochs(study, point)] == pytest.approx(losses, rel=1e-5)
+        assert [record["loss"] for record in epochs(study, point)] == pytest.approx(
+            losses, rel=1e-5
+        )
 
 
 def environments_of(study: Path, point: str) -> set[str]:

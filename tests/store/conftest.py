@@ -27,7 +27,9 @@ class Records:
 
     @staticmethod
     def progress(updated: float = 0.0) -> Progress:
-        return Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=updated)
+        return Progress(
+            phase="training", epoch=1, epochs=2, step=1, steps=2, updated=updated
+        )
 
     @staticmethod
     def sign() -> Sign:
@@ -46,7 +48,12 @@ class Records:
 
     @staticmethod
     def failure() -> Failure:
-        return Failure(rank=1, exit_code=3, reason="rank 1 ended with exit code 3", tail=["last words"])
+        return Failure(
+            rank=1,
+            exit_code=3,
+            reason="rank 1 ended with exit code 3",
+            tail=["last words"],
+        )
 
 
 @pytest.fixture
@@ -58,9 +65,13 @@ def records() -> type[Records]:
 def make(tmp_path: Path):
     """Create or open the folder of the study with this text."""
 
-    def folder(text: str = TEXT, path: Path | None = None, *, cores: int = 8) -> StudyFolder:
+    def folder(
+        text: str = TEXT, path: Path | None = None, *, cores: int = 8
+    ) -> StudyFolder:
         study = parse_study(text, Path("study.toml"))
         points = expand(study, gpus=0, cores=cores)
-        return StudyFolder.create_or_open(path or tmp_path / "results", study, points, text)
+        return StudyFolder.create_or_open(
+            path or tmp_path / "results", study, points, text
+        )
 
     return folder

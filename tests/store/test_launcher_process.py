@@ -22,7 +22,9 @@ def test_a_recycled_process_number_is_not_the_owner() -> None:
 
 def test_an_owner_elsewhere_lives_by_its_signs() -> None:
     now = time.time()
-    elsewhere = LauncherProcess(pid=1, host=socket.gethostname() + "-x", started="", written=now - 3600)
+    elsewhere = LauncherProcess(
+        pid=1, host=socket.gethostname() + "-x", started="", written=now - 3600
+    )
     assert not is_alive(elsewhere)
     assert not is_alive(elsewhere, now - 61)
     assert is_alive(elsewhere, now - 30)
@@ -35,7 +37,9 @@ def test_the_start_is_the_one_that_the_kernel_tells() -> None:
     assert this_process().started == f"{boot}/{ticks}"
 
 
-def test_setting_the_clock_makes_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setting_the_clock_makes_no_other_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     me, boot = this_process(), owner.psutil.boot_time()
     monkeypatch.setattr(owner.psutil._psplatform, "boot_time", lambda: boot + 3600)
     assert is_alive(me)
@@ -47,7 +51,9 @@ def test_a_process_that_has_ended_is_not_alive_though_nobody_reaped_it() -> None
         "print(this_process().model_dump_json()); input()"
     )
     command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         known = LauncherProcess.model_validate_json(other.stdout.readline())
         assert is_alive(known)
         other.kill()

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.store.record_file import CHECKSUMS, read_checksums, read_record, write_checksums, write_record
+from scalestudy.store.record_file import (
+    CHECKSUMS,
+    read_checksums,
+    read_record,
+    write_checksums,
+    write_record,
+)
 from scalestudy.store.records import Result
 
 
@@ -22,31 +28,75 @@ def replaced(make: Callable[[Path], object]) -> Callable[[Path], None]:
 
 
 def changed(key: str, value: object) -> Callable[[Path], object]:
-    return lambda file: file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
+    return lambda file: file.write_text(
+        json.dumps(json.loads(file.read_text()) | {key: value})
+    )
 
 
 CHANGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "nothing": (lambda file: None, "sound", ""),
     "an unknown key": (changed("unknown", 1), "sound", ""),
     "no file": (Path.unlink, "missing", ""),
-    "half a file": (lambda file: os.truncate(file, 100), "corrupt", "result.json: Invalid JSON"),
-    "an empty file": (lambda file: os.truncate(file, 0), "corrupt", "result.json: Invalid JSON"),
-    "zeroes": (lambda file: file.write_bytes(b"\0" * 300), "corrupt", "result.json: Invalid JSON"),
-    "endless lists": (lambda file: file.write_text("[" * 10**6), "corrupt", "result.json: Invalid JSON"),
+    "half a file": (
+        lambda file: os.truncate(file, 100),
+        "corrupt",
+        "result.json: Invalid JSON",
+    ),
+    "an empty file": (
+        lambda file: os.truncate(file, 0),
+        "corrupt",
+        "result.json: Invalid JSON",
+    ),
+    "zeroes": (
+        lambda file: file.write_bytes(b"\0" * 300),
+        "corrupt",
+        "result.json: Invalid JSON",
+    ),
+    "endless lists": (
+        lambda file: file.write_text("[" * 10**6),
+        "corrupt",
+        "result.json: Invalid JSON",
+    ),
     "no workers": (changed("workers", 0), "corrupt", "result.json: workers:"),
-    "no schema": (changed("schema_version", 0), "corrupt", "result.json: schema_version:"),
-    "a newer schema": (changed("schema_version", 99), "corrupt", "result.json: a newer version"),
-    "another record": (replaced(lambda file: file.write_text("{}")), "corrupt", "result.json: "),
-    "a list": (replaced(lambda file: file.write_text("[]")), "corrupt", "result.json: "),
+    "no schema": (
+        changed("schema_version", 0),
+        "corrupt",
+        "result.json: schema_version:",
+    ),
+    "a newer schema": (
+        changed("schema_version", 99),
+        "corrupt",
+        "result.json: a newer version",
+    ),
+    "another record": (
+        replaced(lambda file: file.write_text("{}")),
+        "corrupt",
+        "result.json: ",
+    ),
+    "a list": (
+        replaced(lambda file: file.write_text("[]")),
+        "corrupt",
+        "result.json: ",
+    ),
     "a folder": (replaced(Path.mkdir), "corrupt", "it is a folder"),
     "a pipe": (replaced(os.mkfifo), "corrupt", "no regular file"),
-    "a loop of links": (replaced(lambda file: file.symlink_to(file)), "corrupt", "symbolic links"),
-    "a huge file": (lambda file: os.truncate(file, 2**40), "corrupt", "bytes are more than"),
+    "a loop of links": (
+        replaced(lambda file: file.symlink_to(file)),
+        "corrupt",
+        "symbolic links",
+    ),
+    "a huge file": (
+        lambda file: os.truncate(file, 2**40),
+        "corrupt",
+        "bytes are more than",
+    ),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_file_has_its_word_and_its_reason(tmp_path: Path, records, change: str) -> None:
+def test_a_file_has_its_word_and_its_reason(
+    tmp_path: Path, records, change: str
+) -> None:
     file = tmp_path / "result.json"
     write_record(file, records.result())
     act, word, why = CHANGES[change]
@@ -73,7 +123,10 @@ def test_what_is_written_is_read_and_checked_by_sha256sum(tmp_path):
     for name in ("result.json", "ranks/0.json"):
         (tmp_path / name).write_text(name)
     write_checksums(tmp_path, ["result.json", "ranks/0.json"])
-    expected = {name: sha256(name.encode()).hexdigest() for name in ("ranks/0.json", "result.json")}
+    expected = {
+        name: sha256(name.encode()).hexdigest()
+        for name in ("ranks/0.json", "result.json")
+    }
     assert read_checksums(tmp_path) == expected
     check = ["sha256sum", "--check", "--strict", "--status", CHECKSUMS]
     assert subprocess.call(check, cwd=tmp_path) == 0

@@ -23,7 +23,9 @@ from scalestudy.training.session import Position
 from scalestudy.util.errors import UserError
 from synthetic_result import epoch_of, result_of
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can take two other accounts")
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can take two other accounts"
+)
 TEXT = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
 LAB, ANNA, BEN, EVE = 61_100, 61_101, 61_102, 61_103
 """A group, and three accounts without a name, each with a private group; Eve is not in the lab."""
@@ -45,7 +47,9 @@ def project() -> Iterator[Path]:
     shutil.rmtree(top)
 
 
-def act(project: Path, account: int, work: Callable[[], object], mask: int = 0o002) -> None:
+def act(
+    project: Path, account: int, work: Callable[[], object], mask: int = 0o002
+) -> None:
     """Call `work` as another account, which is in the group lab unless it is Eve's."""
 
     def as_account() -> int:
@@ -72,7 +76,9 @@ def begin(project: Path) -> None:
     folder = make_study(project)
     with folder.lock():
         run = folder.new_run(folder.points()[0])
-        run.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0))
+        run.write_progress(
+            Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0)
+        )
         run.append_epoch(epoch_of(1))
         write_checkpoint(run.checkpoint, Position(epoch=1), [np.zeros(3)], "same")
         (run.path / ".checkpoint.npz.half").touch()
@@ -91,7 +97,9 @@ def go_on(project: Path) -> None:
         write_checkpoint(run.checkpoint, Position(epoch=2), [np.zeros(3)], "same")
         with run.log(0).open("a") as log:
             log.write("continued\n")
-        folder.new_run(folder.points()[1]).write_result(result_of(folder.points()[1], quality=0.5))
+        folder.new_run(folder.points()[1]).write_result(
+            result_of(folder.points()[1], quality=0.5)
+        )
     folder.updated(lambda study, points: (study, points[:1], TEXT))
 
 
@@ -109,13 +117,25 @@ def test_a_colleague_goes_on_with_a_study_of_a_shared_folder(project):
         expected = 0o2775 if path.is_dir() else 0o664
         if path.name == "lock":
             expected = 0o660  # who could only read it could hold it for ever
-        assert (path, stat.S_IMODE(found.st_mode), found.st_gid) == (path, expected, LAB)
+        assert (path, stat.S_IMODE(found.st_mode), found.st_gid) == (
+            path,
+            expected,
+            LAB,
+        )
 
 
 def test_a_colleague_draws_another_split_of_a_shared_cache(project):
-    np.savez(project / "set.npz", x_train=np.zeros((8, 4, 4), np.uint8), y_train=np.arange(8) % 2)
+    np.savez(
+        project / "set.npz",
+        x_train=np.zeros((8, 4, 4), np.uint8),
+        y_train=np.arange(8) % 2,
+    )
     # Imports all modules: the accounts may be unable to read root's Python.
-    ensure_split(prepare(data_of(project / "set.npz", cache=project.parent / "cache")), 0.25, seed=0)
+    ensure_split(
+        prepare(data_of(project / "set.npz", cache=project.parent / "cache")),
+        0.25,
+        seed=0,
+    )
     data = data_of(project / "set.npz", cache=project / "cache")
     act(project, ANNA, lambda: ensure_split(prepare(data), 0.25, seed=0))
     act(project, BEN, lambda: ensure_split(prepare(data), 0.25, seed=1))
@@ -137,12 +157,17 @@ def test_who_cannot_write_there_can_read_but_not_hold_the_lock(project):
     act(project, EVE, read_and_fail_to_lock)
 
 
-@pytest.mark.parametrize(("mask", "folder", "file"), [(0o022, 0o755, 0o644), (0o077, 0o700, 0o600)])
+@pytest.mark.parametrize(
+    ("mask", "folder", "file"), [(0o022, 0o755, 0o644), (0o077, 0o700, 0o600)]
+)
 def test_without_set_group_id_the_umask_alone_decides(tmp_path, mask, folder, file):
     before = os.umask(mask)
     try:
         made = make_study(tmp_path)
     finally:
         os.umask(before)
-    modes = (stat.S_IMODE(path.stat().st_mode) for path in (made.path, made.path / "study.json"))
+    modes = (
+        stat.S_IMODE(path.stat().st_mode)
+        for path in (made.path, made.path / "study.json")
+    )
     assert tuple(modes) == (folder, file)

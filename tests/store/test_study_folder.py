@@ -18,21 +18,31 @@ from scalestudy.util.errors import UserError
 
 
 def states(folder: StudyFolder) -> dict[str, str]:
-    return {point.name: state_of_runs(folder.runs(point.name)) for point in folder.points()}
+    return {
+        point.name: state_of_runs(folder.runs(point.name)) for point in folder.points()
+    }
 
 
 def wanting(folder: StudyFolder) -> list[str]:
-    return [name for name, state in states(folder).items() if state in ("failed", "missing")]
+    return [
+        name for name, state in states(folder).items() if state in ("failed", "missing")
+    ]
 
 
 def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def test_a_new_folder_holds_the_study_its_points_and_its_text(make, tmp_path: Path) -> None:
+def test_a_new_folder_holds_the_study_its_points_and_its_text(
+    make, tmp_path: Path
+) -> None:
     folder = make(path=tmp_path / "deep" / "results")
     assert files(folder.path) == {"study.json", "study.toml"}
-    assert files(tmp_path / "deep") == {"results", "results/study.json", "results/study.toml"}
+    assert files(tmp_path / "deep") == {
+        "results",
+        "results/study.json",
+        "results/study.toml",
+    }
     assert json.loads((folder.path / "study.json").read_text())["schema_version"] == 1
     again = StudyFolder.open(folder.path)
     assert again.study == folder.study
@@ -40,7 +50,9 @@ def test_a_new_folder_holds_the_study_its_points_and_its_text(make, tmp_path: Pa
     assert again.name == "study"
 
 
-def test_a_folder_of_other_things_or_in_another_study_and_a_file_are_refused_and_left_alone(make, tmp_path):
+def test_a_folder_of_other_things_or_in_another_study_and_a_file_are_refused_and_left_alone(
+    make, tmp_path
+):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "thesis.tex").touch()
     study = make(path=tmp_path / "study").path
@@ -56,7 +68,9 @@ def test_a_folder_of_other_things_or_in_another_study_and_a_file_are_refused_and
     assert files(tmp_path) == before
 
 
-def test_nothing_is_left_when_writing_fails(make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_left_when_writing_fails(
+    make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(path: Path, text: str) -> None:
         raise OSError(28, "No space left on device")
 
@@ -66,7 +80,9 @@ def test_nothing_is_left_when_writing_fails(make, tmp_path: Path, monkeypatch: p
     assert files(tmp_path) == set()
 
 
-def test_of_two_that_make_the_folder_at_once_the_second_opens_it(make, monkeypatch) -> None:
+def test_of_two_that_make_the_folder_at_once_the_second_opens_it(
+    make, monkeypatch
+) -> None:
     create, made = store._create, []
 
     def second(path: Path, record, text: str) -> None:
@@ -76,18 +92,26 @@ def test_of_two_that_make_the_folder_at_once_the_second_opens_it(make, monkeypat
 
     monkeypatch.setattr(store, "_create", second)
     folder = make()
-    assert folder.order == made[0].order and files(folder.path) == {"study.json", "study.toml"}
+    assert folder.order == made[0].order and files(folder.path) == {
+        "study.json",
+        "study.toml",
+    }
 
 
 def test_another_study_is_refused_naming_every_key_that_differs(make) -> None:
     before = make()
     stored = (before.path / "study.json").read_bytes()
     with pytest.raises(UserError) as caught:
-        make('task = "cnn"\n[train]\nepochs = 10\nxla = true\n[data]\nimage_size = [8, 8]\n[sweep]\nseed = 0')
+        make(
+            'task = "cnn"\n[train]\nepochs = 10\nxla = true\n[data]\nimage_size = [8, 8]\n[sweep]\nseed = 0'
+        )
     message = str(caught.value)
     assert "train.epochs is 8 in the folder and 10 in the study file" in message
     assert "train.xla is false in the folder and true in the study file" in message
-    assert "data.image_size is not set in the folder and [8, 8] in the study file" in message
+    assert (
+        "data.image_size is not set in the folder and [8, 8] in the study file"
+        in message
+    )
     assert (before.path / "study.json").read_bytes() == stored
 
 
@@ -101,37 +125,59 @@ def test_another_study_is_refused_naming_every_key_that_differs(make) -> None:
         ),
     ],
 )
-def test_another_task_or_axis_is_another_study_even_where_no_point_is_the_same(make, text, words) -> None:
+def test_another_task_or_axis_is_another_study_even_where_no_point_is_the_same(
+    make, text, words
+) -> None:
     make()
     with pytest.raises(UserError, match=words):
         make(text)
 
 
-def test_another_machine_or_cache_and_a_default_said_aloud_are_the_same_study(make) -> None:
+def test_another_machine_or_cache_and_a_default_said_aloud_are_the_same_study(
+    make,
+) -> None:
     make(cores=8)
-    make('task = "cnn"\n[train]\nepochs = 8\n[data]\nsource = "digits"\n[sweep]\nseed = 0\n')
+    make(
+        'task = "cnn"\n[train]\nepochs = 8\n[data]\nsource = "digits"\n[sweep]\nseed = 0\n'
+    )
     make('task = "cnn"\n[launch]\nprogress_timeout = 60\n[sweep]\nseed = 0')
-    assert make('task = "cnn"\n[data]\ncache = "/x"\n[sweep]\nseed = 0', cores=1).points()[1].oversubscribed
+    assert (
+        make('task = "cnn"\n[data]\ncache = "/x"\n[sweep]\nseed = 0', cores=1)
+        .points()[1]
+        .oversubscribed
+    )
 
 
 def made_at(folder: Path) -> StudyFolder:
     """The results, in `studies/s`, of a study of a task file beside its own."""
-    text = 'task = "own.py"\n[data]\nsource = "images"\n[sweep]\nworkers = 1\nseed = 0\n'
+    text = (
+        'task = "own.py"\n[data]\nsource = "images"\n[sweep]\nworkers = 1\nseed = 0\n'
+    )
     study = parse_study(text, folder / "study.toml")
-    return StudyFolder.create_or_open(folder / "studies" / "s", study, expand(study, gpus=0, cores=1), text)
+    return StudyFolder.create_or_open(
+        folder / "studies" / "s", study, expand(study, gpus=0, cores=1), text
+    )
 
 
-def test_a_study_that_was_moved_with_its_files_is_the_same_study(tmp_path: Path) -> None:
+def test_a_study_that_was_moved_with_its_files_is_the_same_study(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "old" / "images").mkdir(parents=True)
     (tmp_path / "old" / "own.py").write_text('train = {"epochs": 3}\n')
     made_at(tmp_path / "old")
     (tmp_path / "old").rename(tmp_path / "new")
     folder = made_at(tmp_path / "new")
-    assert folder.study.task == StudyFolder.open(folder.path).study.task == str(tmp_path / "new" / "own.py")
+    assert (
+        folder.study.task
+        == StudyFolder.open(folder.path).study.task
+        == str(tmp_path / "new" / "own.py")
+    )
     assert len(folder.points()) == 1
 
 
-def test_a_task_file_that_was_copied_and_changed_is_another_study(tmp_path: Path) -> None:
+def test_a_task_file_that_was_copied_and_changed_is_another_study(
+    tmp_path: Path,
+) -> None:
     for place in ("old", "new"):
         (tmp_path / place / "images").mkdir(parents=True)
         (tmp_path / place / "own.py").write_text('train = {"epochs": 3}\n')
@@ -164,7 +210,9 @@ def test_shorter_lists_keep_what_is_finished_and_drop_the_rest(make, records) ->
     assert states(shorter) == {"native-w8-s0": "missing", "native-w1-s0": "done"}
 
 
-def test_opening_what_is_no_study_says_what_it_is_and_names_those_nearby(make, tmp_path: Path) -> None:
+def test_opening_what_is_no_study_says_what_it_is_and_names_those_nearby(
+    make, tmp_path: Path
+) -> None:
     (tmp_path / "study.toml").write_text("")
     (tmp_path / "loop").symlink_to("loop")
     for name, words in (
@@ -180,7 +228,9 @@ def test_opening_what_is_no_study_says_what_it_is_and_names_those_nearby(make, t
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema_version": 99}'])
-def test_a_study_of_another_version_or_a_damaged_one_is_refused(make, text: str) -> None:
+def test_a_study_of_another_version_or_a_damaged_one_is_refused(
+    make, text: str
+) -> None:
     folder = make()
     (folder.path / "study.json").write_text(text)
     with pytest.raises(UserError, match=r"study\.json"):
@@ -197,7 +247,9 @@ def test_runs_are_numbered_and_hold_their_point_and_owner_from_the_start(make) -
     assert folder.runs(point.name) == runs
     assert runs[0].point() == point
     assert files(runs[0].path) == {"point.json", "launcher.json"}
-    assert {path.name for path in runs[0].path.parent.iterdir()} == {f"run-{k}" for k in range(1, 12)}
+    assert {path.name for path in runs[0].path.parent.iterdir()} == {
+        f"run-{k}" for k in range(1, 12)
+    }
 
 
 def test_launchers_at_the_same_time_take_different_numbers(make) -> None:
@@ -217,7 +269,9 @@ def test_a_run_is_running_while_its_owner_lives(make) -> None:
 
 def test_a_run_whose_owner_was_killed_is_interrupted(make, records) -> None:
     folder = make()
-    process = multiprocessing.get_context("fork").Process(target=lambda: folder.new_run(folder.points()[0]))
+    process = multiprocessing.get_context("fork").Process(
+        target=lambda: folder.new_run(folder.points()[0])
+    )
     process.start()
     process.join()
     run = folder.runs("native-w1-s0")[0]
@@ -226,7 +280,9 @@ def test_a_run_whose_owner_was_killed_is_interrupted(make, records) -> None:
     assert len(wanting(folder)) == 2
 
 
-def test_one_finished_run_makes_a_point_done_whatever_came_before_or_after(make, records) -> None:
+def test_one_finished_run_makes_a_point_done_whatever_came_before_or_after(
+    make, records
+) -> None:
     folder = make()
     point = folder.points()[0]
     folder.new_run(point).write_failure(records.failure())
@@ -242,7 +298,10 @@ def test_one_finished_run_makes_a_point_done_whatever_came_before_or_after(make,
 def test_a_second_run_of_a_folder_is_refused_naming_the_first(make) -> None:
     folder = make()
     with folder.lock():
-        with pytest.raises(UserError, match=f"process {os.getpid()}"), StudyFolder.open(folder.path).lock():
+        with (
+            pytest.raises(UserError, match=f"process {os.getpid()}"),
+            StudyFolder.open(folder.path).lock(),
+        ):
             pass
         with pytest.raises(UserError, match="no other run"):
             make('task = "cnn"\n[sweep]\nworkers = [1, 2, 4]\nseed = 0')
@@ -252,11 +311,15 @@ def test_a_second_run_of_a_folder_is_refused_naming_the_first(make) -> None:
 
 def given_to_slurm(folder: StudyFolder, point: str = "native-w1-s0") -> RunFolder:
     run = folder.new_run(next(item for item in folder.points() if item.name == point))
-    run.write_job(JobRecord(job="12_3", submitted=time.time(), site="here", script="jobs/x.sh"))
+    run.write_job(
+        JobRecord(job="12_3", submitted=time.time(), site="here", script="jobs/x.sh")
+    )
     return run
 
 
-def test_a_job_is_queued_whoever_submitted_it_and_running_while_its_progress_is_fresh(make, records) -> None:
+def test_a_job_is_queued_whoever_submitted_it_and_running_while_its_progress_is_fresh(
+    make, records
+) -> None:
     folder = make()
     run = given_to_slurm(folder)
     assert states(folder) == {"native-w1-s0": "queued", "native-w2-s0": "missing"}
@@ -269,7 +332,12 @@ def test_a_job_is_queued_whoever_submitted_it_and_running_while_its_progress_is_
 
 @pytest.mark.parametrize(
     ("code", "checkpoint", "expected"),
-    [("0", True, "queued"), ("0", False, "failed"), ("3", True, "failed"), ("", False, "queued")],
+    [
+        ("0", True, "queued"),
+        ("0", False, "failed"),
+        ("3", True, "failed"),
+        ("", False, "queued"),
+    ],
 )
 def test_the_exit_code_of_a_job_ends_it_unless_it_stopped_to_go_on(
     make, code: str, checkpoint: bool, expected: str
@@ -282,14 +350,21 @@ def test_the_exit_code_of_a_job_ends_it_unless_it_stopped_to_go_on(
     assert states(folder)["native-w1-s0"] == expected
 
 
-def test_a_queued_point_stays_in_the_study_though_it_is_no_longer_asked_for(make) -> None:
+def test_a_queued_point_stays_in_the_study_though_it_is_no_longer_asked_for(
+    make,
+) -> None:
     folder = make()
     given_to_slurm(folder, "native-w2-s0")
     smaller = make('task = "cnn"\n[sweep]\nworkers = 1\nseed = 0\n')
-    assert [point.name for point in smaller.points()] == ["native-w1-s0", "native-w2-s0"]
+    assert [point.name for point in smaller.points()] == [
+        "native-w1-s0",
+        "native-w2-s0",
+    ]
 
 
-def test_a_file_system_without_locks_is_no_obstacle(make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_locks_is_no_obstacle(
+    make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -303,4 +378,6 @@ def test_a_study_json_of_a_newer_version_is_not_told_as_corrupt(make):
     file.write_text(json.dumps(json.loads(file.read_text()) | {"schema_version": 999}))
     with pytest.raises(UserError) as refused:
         StudyFolder.open(file.parent)
-    assert "schema 999" in refused.value.received and "backup" not in refused.value.action
+    assert (
+        "schema 999" in refused.value.received and "backup" not in refused.value.action
+    )

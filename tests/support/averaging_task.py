@@ -22,14 +22,18 @@ class Averaging(keras.callbacks.Callback):
         self.seen.append(self.model.get_weights())
 
     def on_train_end(self, logs=None):
-        self.model.set_weights([np.mean(each, 0) for each in zip(*self.seen, strict=True)])
+        self.model.set_weights(
+            [np.mean(each, 0) for each in zip(*self.seen, strict=True)]
+        )
 
 
 def model(data):
     inputs = keras.Input(data.input_shape)
     x = layers.BatchNormalization(momentum=0.5)(layers.Conv2D(4, 3)(inputs))
     x = layers.Dropout(0.2)(Doubled()(layers.ReLU()(x)))
-    return keras.Model(inputs, layers.Dense(data.classes, activation="softmax")(layers.Flatten()(x)))
+    return keras.Model(
+        inputs, layers.Dense(data.classes, activation="softmax")(layers.Flatten()(x))
+    )
 
 
 loss = "sparse_categorical_crossentropy"

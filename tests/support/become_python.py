@@ -33,12 +33,17 @@ TITLE = 4000
 UNBUFFERED = "PYTHONUNBUFFERED"
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 THREADS = "OMP_NUM_THREADS"
-TEXT = {1: (sys.stdout.encoding, sys.stdout.errors), 2: (sys.stderr.encoding, sys.stderr.errors)}
+TEXT = {
+    1: (sys.stdout.encoding, sys.stdout.errors),
+    2: (sys.stderr.encoding, sys.stderr.errors),
+}
 """Encoding of standard output and error, and what is done about errors: as this process was started."""
 _ANY_NUMBER = re.compile(r"\d+")
 
 
-def become(start: PythonStart, streams: Sequence[int], installed: Sequence[str]) -> NoReturn:
+def become(
+    start: PythonStart, streams: Sequence[int], installed: Sequence[str]
+) -> NoReturn:
     """Run what `start` asks for in this process, a fresh fork, and end it.
 
     Args:
@@ -118,7 +123,9 @@ def _writer(number: int, unbuffered: bool) -> io.TextIOWrapper:
     raw = open(number, "wb", buffering, closefd=False)  # noqa: SIM115
     encoding, errors = TEXT[number]
     lines = not unbuffered and (number == 2 or os.isatty(number))
-    return io.TextIOWrapper(raw, encoding, errors, line_buffering=lines, write_through=unbuffered)
+    return io.TextIOWrapper(
+        raw, encoding, errors, line_buffering=lines, write_through=unbuffered
+    )
 
 
 def _set_threads(value: str) -> None:
@@ -154,7 +161,8 @@ def _run(start: PythonStart) -> int:
 def _below(frames: types.TracebackType | None) -> types.TracebackType | None:
     """The traceback without this file and what runs modules."""
     while frames is not None and (
-        frames.tb_frame.f_code.co_filename == __file__ or "runpy" in frames.tb_frame.f_code.co_filename
+        frames.tb_frame.f_code.co_filename == __file__
+        or "runpy" in frames.tb_frame.f_code.co_filename
     ):
         frames = frames.tb_next
     return frames
@@ -171,4 +179,6 @@ def _show_command(words: Sequence[str]) -> None:
     with contextlib.suppress(ValueError):
         if end - begin >= TITLE:
             space = end - begin
-            ctypes.memmove(begin, text[: space - 2].ljust(space - 1, b"\0") + b".", space)
+            ctypes.memmove(
+                begin, text[: space - 2].ljust(space - 1, b"\0") + b".", space
+            )

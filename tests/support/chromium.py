@@ -13,7 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-COMMAND = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+COMMAND = (
+    shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("google-chrome")
+)
 PATIENCE = 120
 """Seconds to wait for an answer, on a shared machine."""
 DRAWN = "document.documentElement.dataset.charts === 'drawn'"
@@ -37,7 +41,14 @@ class Chromium:
             "--remote-debugging-pipe",
         )
         self._process = subprocess.Popen(
-            ["bash", "-c", f'exec "$@" 3<&{read} 4>&{write}', "bash", str(COMMAND), *options],
+            [
+                "bash",
+                "-c",
+                f'exec "$@" 3<&{read} 4>&{write}',
+                "bash",
+                str(COMMAND),
+                *options,
+            ],
             pass_fds=(read, write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -47,7 +58,9 @@ class Chromium:
         self._buffer, self._number = b"", 0
         self.events: list[dict[str, Any]] = []
 
-    def ask(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
+    def ask(
+        self, method: str, session: str | None = None, **parameters: Any
+    ) -> dict[str, Any]:
         """Send a command and return its answer; events that arrive before it are kept."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
@@ -63,7 +76,9 @@ class Chromium:
         """Return the next message; events are kept."""
         until = time.monotonic() + PATIENCE
         while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._read], [], [], max(0.0, until - time.monotonic()))
+            ready, _, _ = select.select(
+                [self._read], [], [], max(0.0, until - time.monotonic())
+            )
             assert ready, "the browser does not answer"
             more = os.read(self._read, 1 << 20)
             assert more, "the browser has ended"
@@ -92,7 +107,9 @@ class Tab:
     def __init__(self, browser: Chromium) -> None:
         self.browser = browser
         target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
-        self._session = browser.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = browser.ask(
+            "Target.attachToTarget", targetId=target, flatten=True
+        )["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable")
         self.ask("Page.setLifecycleEventsEnabled", enabled=True)
@@ -101,7 +118,9 @@ class Tab:
         """Send a command to this tab."""
         return self.browser.ask(method, self._session, **parameters)
 
-    def screen(self, width: int = 1280, *, dark: bool = False, paper: bool = False) -> None:
+    def screen(
+        self, width: int = 1280, *, dark: bool = False, paper: bool = False
+    ) -> None:
         """Emulate a screen of this width, light or dark, or paper."""
         self.ask(
             "Emulation.setDeviceMetricsOverride",
@@ -111,7 +130,11 @@ class Tab:
             mobile=width < 600,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.ask("Emulation.setEmulatedMedia", media="print" if paper else "screen", features=[scheme])
+        self.ask(
+            "Emulation.setEmulatedMedia",
+            media="print" if paper else "screen",
+            features=[scheme],
+        )
 
     def visit(self, page: Path, fragment: str = "", until: str = "true") -> None:
         """Load a page, even if it is open already, and wait until the expression `until` is true."""
@@ -123,7 +146,9 @@ class Tab:
         self.browser.events.clear()
         loader = self.ask("Page.navigate", url=address)["loaderId"]
         loaded = {"name": "load", "loaderId": loader}
-        while not any(loaded.items() <= event["params"].items() for event in self.browser.events):
+        while not any(
+            loaded.items() <= event["params"].items() for event in self.browser.events
+        ):
             self.browser.hear()
 
     def wait(self, until: str) -> None:
@@ -146,13 +171,20 @@ class Tab:
 
     def run(self, expression: str) -> Any:
         """Value of an expression; a promise is awaited."""
-        answer = self.ask("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        answer = self.ask(
+            "Runtime.evaluate",
+            expression=expression,
+            awaitPromise=True,
+            returnByValue=True,
+        )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def pdf(self) -> bytes:
         """The page as printed on A4."""
-        return base64.b64decode(self.ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
+        return base64.b64decode(
+            self.ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
+        )
 
     def picture(self, file: Path) -> None:
         """The whole page as a PNG file."""
@@ -167,17 +199,34 @@ class Tab:
             method, told = event["method"], event["params"]
             if method == "Runtime.exceptionThrown":
                 found.append(str(told["exceptionDetails"]))
-            elif method == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
+            elif method == "Runtime.consoleAPICalled" and told["type"] in (
+                "error",
+                "warning",
+                "assert",
+            ):
                 found.append(str(told["args"]))
-            elif method == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-                found.append(f"{told['entry']['text']} ({told['entry'].get('url', '')})")
+            elif method == "Log.entryAdded" and told["entry"]["level"] in (
+                "error",
+                "warning",
+            ):
+                found.append(
+                    f"{told['entry']['text']} ({told['entry'].get('url', '')})"
+                )
         return found
 
     @property
     def requests(self) -> list[str]:
         """Requested addresses that are not local."""
-        told = [e["params"] for e in self.browser.events if e["method"] == "Network.requestWillBeSent"]
-        return [each["request"]["url"] for each in told if not each["request"]["url"].startswith(LOCAL)]
+        told = [
+            e["params"]
+            for e in self.browser.events
+            if e["method"] == "Network.requestWillBeSent"
+        ]
+        return [
+            each["request"]["url"]
+            for each in told
+            if not each["request"]["url"].startswith(LOCAL)
+        ]
 
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

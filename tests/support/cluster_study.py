@@ -35,7 +35,9 @@ class ClusterStudy:
             "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
         )
 
-    def study(self, workers: object = (1,), seed: object = (0, 1), more: str = "") -> None:
+    def study(
+        self, workers: object = (1,), seed: object = (0, 1), more: str = ""
+    ) -> None:
         (self.path / "study.toml").write_text(
             f'task = "cnn"\n[data]\nsource = "digits"\ncache = "{self.cluster.root}/cache"\n'
             f"[sweep]\nworkers = {list(workers)}\nseed = {list(seed)}\n"
@@ -45,7 +47,10 @@ class ClusterStudy:
     def plan(self, **plans: dict) -> None:
         """Set the plan for workers that start from now on; renamed, because a worker may be reading it."""
         text = json.dumps(
-            {"*" if name == "all" else name.replace("_", "-"): plan for name, plan in plans.items()}
+            {
+                "*" if name == "all" else name.replace("_", "-"): plan
+                for name, plan in plans.items()
+            }
         )
         (self.path / "plan.new").write_text(text)
         (self.path / "plan.new").rename(self.path / "plan.json")
@@ -57,12 +62,16 @@ class ClusterStudy:
     def __call__(self, command: str, *arguments: object, check: bool = True) -> str:
         first = "study.toml" if command in ("submit", "run") else "results"
         more = ("--out", "results") if command in ("submit", "run") else ()
-        return self.cluster.scalestudy(command, first, *arguments, *more, check=check, cwd=self.path).stdout
+        return self.cluster.scalestudy(
+            command, first, *arguments, *more, check=check, cwd=self.path
+        ).stdout
 
     def code(self, command: str, *arguments: object) -> tuple[int, str]:
         first = "study.toml" if command in ("submit", "run") else "results"
         more = ("--out", "results") if command in ("submit", "run") else ()
-        done = self.cluster.scalestudy(command, first, *arguments, *more, check=False, cwd=self.path)
+        done = self.cluster.scalestudy(
+            command, first, *arguments, *more, check=False, cwd=self.path
+        )
         return done.returncode, done.stdout
 
     def states(self) -> dict[str, str]:
@@ -73,7 +82,9 @@ class ClusterStudy:
 
     def wait(self, *states: str) -> None:
         """Wait until all points are in these states."""
-        self.cluster.wait_for(lambda: set(self.states().values()) <= set(states), f"{states}")
+        self.cluster.wait_for(
+            lambda: set(self.states().values()) <= set(states), f"{states}"
+        )
 
     def wait_for_work(self, point: str) -> None:
         """Wait until the worker of its newest run trains; the job runs some time before the worker starts."""

@@ -16,7 +16,17 @@ SCRIPT = Path(__file__).parent / "cluster.sh"
 PROJECT = Path(__file__).parents[2]
 SLOTS = 8
 """Maximum of clusters on this machine; each slot has its own network, ports and folder."""
-COMMANDS = ("slurmctld", "slurmd", "sbatch", "slurmdbd", "mariadbd", "munged", "ip", "ss", "unshare")
+COMMANDS = (
+    "slurmctld",
+    "slurmd",
+    "sbatch",
+    "slurmdbd",
+    "mariadbd",
+    "munged",
+    "ip",
+    "ss",
+    "unshare",
+)
 
 
 def missing() -> str | None:
@@ -26,7 +36,19 @@ def missing() -> str | None:
     absent = [command for command in COMMANDS if shutil.which(command) is None]
     if absent:
         return f"a Slurm cluster needs {', '.join(absent)}: `make test-tools` installs them on Debian"
-    probe = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "ip", "link", "add", "type", "bridge"]
+    probe = [
+        "unshare",
+        "--net",
+        "--uts",
+        "--mount",
+        "--pid",
+        "--fork",
+        "ip",
+        "link",
+        "add",
+        "type",
+        "bridge",
+    ]
     refused = subprocess.run(probe, capture_output=True, text=True, check=False)
     if refused.returncode:
         return f"a Slurm cluster needs namespaces of its own: {refused.stderr.strip()}"
@@ -47,11 +69,15 @@ class Cluster:
         self.nodes = [f"node{number}" for number in range(1, nodes + 1)]
         slot, self._lock = _free_slot()
         self.root = _root(slot)
-        inherited = {name: value for name, value in os.environ.items() if not _foreign(name)}
+        inherited = {
+            name: value for name, value in os.environ.items() if not _foreign(name)
+        }
         settings = _settings(slot) | {
             "CLUSTER_NODES": str(nodes),
             "CLUSTER_ACCOUNTING": str(int(accounting)),
-            "CLUSTER_SHARED": ":".join(map(str, (PROJECT, sys.prefix, sys.base_prefix))),
+            "CLUSTER_SHARED": ":".join(
+                map(str, (PROJECT, sys.prefix, sys.base_prefix))
+            ),
         }
         self.env = (
             inherited
@@ -78,7 +104,10 @@ class Cluster:
 
     def start_node(self, name: str) -> None:
         self._script("start-node", name)
-        self.wait_for(lambda: self.node_state(name) in ("idle", "mixed", "allocated"), f"{name} to be back")
+        self.wait_for(
+            lambda: self.node_state(name) in ("idle", "mixed", "allocated"),
+            f"{name} to be back",
+        )
 
     def stop_controller(self) -> None:
         """Suspend slurmctld, so that it answers no requests."""
@@ -88,7 +117,11 @@ class Cluster:
         self._script("start-controller")
 
     def run(
-        self, *command: object, check: bool = True, timeout: float = 300, cwd: Path | None = None
+        self,
+        *command: object,
+        check: bool = True,
+        timeout: float = 300,
+        cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as on the login node; standard output and errors are merged."""
         done = subprocess.run(
@@ -102,11 +135,17 @@ class Cluster:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        assert not check or done.returncode == 0, f"{command} -> {done.returncode}\n{done.stdout}"
+        assert not check or done.returncode == 0, (
+            f"{command} -> {done.returncode}\n{done.stdout}"
+        )
         return done
 
     def scalestudy(
-        self, *arguments: object, check: bool = True, timeout: float = 900, cwd: Path | None = None
+        self,
+        *arguments: object,
+        check: bool = True,
+        timeout: float = 900,
+        cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a Scalestudy command as on the login node."""
         command = (sys.executable, "-m", "scalestudy", *arguments)
@@ -118,28 +157,56 @@ class Cluster:
         own.mkdir(exist_ok=True)
         loopback = ("sh", "-c", 'ip link set lo up && exec "$@"', "sh")
         apart = ("unshare", "--net", "env", f"TMPDIR={own}", *loopback)
-        self.run(*apart, sys.executable, "-m", "scalestudy", "run", study, "--no-report", timeout=timeout)
+        self.run(
+            *apart,
+            sys.executable,
+            "-m",
+            "scalestudy",
+            "run",
+            study,
+            "--no-report",
+            timeout=timeout,
+        )
 
     def run_quietly(self, *arguments: object) -> str:
         """Return only the standard output of a Scalestudy command."""
         command = [sys.executable, "-m", "scalestudy", *map(str, arguments)]
-        done = subprocess.run(command, env=self.env, text=True, capture_output=True, check=False, timeout=300)
-        assert done.returncode == 0, f"{command} -> {done.returncode}\n{done.stdout}{done.stderr}"
+        done = subprocess.run(
+            command,
+            env=self.env,
+            text=True,
+            capture_output=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, (
+            f"{command} -> {done.returncode}\n{done.stdout}{done.stderr}"
+        )
         return done.stdout
 
     def sbatch(self, *options: object, script: str) -> str:
         """Submit a script with sbatch and return its job id."""
         file = self.folder("by-hand") / "job.sh"
         file.write_text(f"#!/bin/bash\n{script}")
-        return self.run("sbatch", "--parsable", *options, file, cwd=file.parent).stdout.strip()
+        return self.run(
+            "sbatch", "--parsable", *options, file, cwd=file.parent
+        ).stdout.strip()
 
     def states(self, job: str) -> list[str]:
         """Slurm's states of a job, or of all tasks of an array."""
-        told = self.run("scontrol", "--oneliner", "show", "job", job, check=False).stdout
-        return [word.partition("=")[2] for word in told.split() if word.startswith("JobState=")]
+        told = self.run(
+            "scontrol", "--oneliner", "show", "job", job, check=False
+        ).stdout
+        return [
+            word.partition("=")[2]
+            for word in told.split()
+            if word.startswith("JobState=")
+        ]
 
     def node_state(self, name: str) -> str:
-        return self.run("sinfo", "-h", "-p", "debug", "-n", name, "-o", "%T").stdout.strip()
+        return self.run(
+            "sinfo", "-h", "-p", "debug", "-n", name, "-o", "%T"
+        ).stdout.strip()
 
     def wait_for(self, look: Callable[[], T], what: str, seconds: float = 600) -> T:
         """Return the first true value of `look()`; fail after `seconds`.
@@ -171,9 +238,16 @@ class Cluster:
             ("sinfo", "-N", "-p", "debug"),
             ("sh", "-c", f"grep -h error {self.root}/log/slurm*.log | tail -n 20"),
         )
-        printed = [self.run("timeout", "5", *command, check=False).stdout for command in commands]
-        logs = sorted((self.root / "work").rglob("job.log"), key=lambda log: log.stat().st_mtime)
-        ends = [f"{log}:\n{log.read_text(errors='replace')[-1500:]}" for log in logs[-4:]]
+        printed = [
+            self.run("timeout", "5", *command, check=False).stdout
+            for command in commands
+        ]
+        logs = sorted(
+            (self.root / "work").rglob("job.log"), key=lambda log: log.stat().st_mtime
+        )
+        ends = [
+            f"{log}:\n{log.read_text(errors='replace')[-1500:]}" for log in logs[-4:]
+        ]
         return "\n".join((*printed, *ends))
 
     def _script(self, *arguments: str) -> None:
@@ -201,7 +275,9 @@ def _free_slot() -> tuple[int, IO[str]]:
             lock.close()
             continue
         if _root(slot).exists():
-            subprocess.run([str(SCRIPT), "down"], env=os.environ | _settings(slot), check=True)
+            subprocess.run(
+                [str(SCRIPT), "down"], env=os.environ | _settings(slot), check=True
+            )
             shutil.rmtree(_root(slot))
         if mine is None:
             mine = slot, lock
@@ -226,4 +302,6 @@ def _settings(slot: int) -> dict[str, str]:
 
 def _foreign(name: str) -> bool:
     """Whether a variable belongs to another cluster, on which this session may run."""
-    return name.startswith(("SLURM", "SBATCH", "SQUEUE", "SINFO", "SACCT", "OMPI_", "PMI"))
+    return name.startswith(
+        ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SACCT", "OMPI_", "PMI")
+    )

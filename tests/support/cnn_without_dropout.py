@@ -13,5 +13,9 @@ data = "digits"
 
 def model(data):
     with_dropout = cnn.model(data)
-    layers = [layer for layer in with_dropout.layers if not isinstance(layer, keras.layers.Dropout)]
+    layers = [
+        layer
+        for layer in with_dropout.layers
+        if not isinstance(layer, keras.layers.Dropout)
+    ]
     return keras.Sequential([keras.Input(data.input_shape), *layers], name="cnn")

@@ -27,7 +27,9 @@ seed = {seeds}
 """
 
 
-def write(folder: Path, strategies=("native",), workers=(1,), epochs=2, task="cnn", seeds=(0,)) -> Path:
+def write(
+    folder: Path, strategies=("native",), workers=(1,), epochs=2, task="cnn", seeds=(0,)
+) -> Path:
     """Write a study file. Its data are prepared in the folder above, once for all tests of a process."""
     file = folder / "study.toml"
     text = STUDY.format(
@@ -42,14 +44,19 @@ def write(folder: Path, strategies=("native",), workers=(1,), epochs=2, task="cn
 
 
 def start(
-    *arguments: object, cwd: Path, module: str = "scalestudy", before: Sequence[str] = ()
+    *arguments: object,
+    cwd: Path,
+    module: str = "scalestudy",
+    before: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
     """Start the command line; `module="stand_in"` replaces training by the actions that `plan` sets.
 
     `before` is a command prefix, for example for a cgroup.
     """
     command = [*before, sys.executable, "-m", module, *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), str(SUPPORT)])}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(SOURCE), str(SUPPORT)])
+    }
     return subprocess.Popen(
         command,
         cwd=cwd,
@@ -62,7 +69,10 @@ def start(
 
 
 def scalestudy(
-    *arguments: object, cwd: Path, module: str = "scalestudy", before: Sequence[str] = ()
+    *arguments: object,
+    cwd: Path,
+    module: str = "scalestudy",
+    before: Sequence[str] = (),
 ) -> tuple[int, str]:
     process = start(*arguments, cwd=cwd, module=module, before=before)
     output, _ = process.communicate(timeout=900)
@@ -88,7 +98,9 @@ def workers_of(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def wait_for(condition, what: str, process: subprocess.Popen[str] | None = None) -> None:
+def wait_for(
+    condition, what: str, process: subprocess.Popen[str] | None = None
+) -> None:
     deadline = time.monotonic() + 600
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"

@@ -8,7 +8,18 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import Side
 
 
-def side(name, speeds, *, base=100.0, seeds=3, noise=0.01, quality=0.95, asked=None, seed=1, **options):
+def side(
+    name,
+    speeds,
+    *,
+    base=100.0,
+    seeds=3,
+    noise=0.01,
+    quality=0.95,
+    asked=None,
+    seed=1,
+    **options,
+):
     """A study: strategy -> workers -> speed-up over `base` samples per second; repeatable."""
     made_up = random.Random(f"{name}{seed}")
     # The effect of a seed is the same on every side.

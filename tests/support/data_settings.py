@@ -11,7 +11,10 @@ from scalestudy.data.store.prepared import Prepared
 
 def data_of(source: str | Path, **keys: Any) -> DataSettings:
     """Settings for `source` with these keys; paths are converted to strings."""
-    texts = {key: str(value) if isinstance(value, Path) else value for key, value in keys.items()}
+    texts = {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in keys.items()
+    }
     return DataSettings(source=str(source), **texts)
 
 
@@ -23,7 +26,9 @@ class Labelled(Prepared):
         return self.__dict__["labels"]
 
 
-def labelled_set(count: int = 0, *, labels: Any = None, given: Any = None, groups: Any = None) -> Labelled:
+def labelled_set(
+    count: int = 0, *, labels: Any = None, given: Any = None, groups: Any = None
+) -> Labelled:
     """A set of masks, or of classes with these labels."""
     count = count if labels is None else len(labels)
     prepared = Labelled(
@@ -34,7 +39,9 @@ def labelled_set(count: int = 0, *, labels: Any = None, given: Any = None, group
         count=count,
         input_shape=(8, 8, 1),
         scale=1.0,
-        class_names=tuple(map(str, range(2 if labels is None else int(max(labels)) + 1))),
+        class_names=tuple(
+            map(str, range(2 if labels is None else int(max(labels)) + 1))
+        ),
         given=given or {},
         groups=tuple(groups) if groups else None,
     )

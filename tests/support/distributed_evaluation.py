@@ -30,11 +30,19 @@ class EvaluatedSet(NamedTuple):
     @property
     def predicted(self):
         """Predicted class of each label that is not ignored."""
-        return self.flat[1].argmax(axis=1) if self.outputs.shape[-1] > 1 else (self.flat[1][:, 1] >= 0.5) * 1
+        return (
+            self.flat[1].argmax(axis=1)
+            if self.outputs.shape[-1] > 1
+            else (self.flat[1][:, 1] >= 0.5) * 1
+        )
 
 
 def evaluated_set(
-    kind: str, classes: int, seed: int = 0, samples: int = 9, occurring: int | None = None
+    kind: str,
+    classes: int,
+    seed: int = 0,
+    samples: int = 9,
+    occurring: int | None = None,
 ) -> EvaluatedSet:
     """Create labels of `occurring` classes and outputs that are right more often than not.
 
@@ -71,7 +79,10 @@ def sums_of(metric, targets, outputs):
     start = [tf.zeros(variable.shape, variable.dtype) for variable in metric.variables]
     if not len(targets):
         return [np.zeros(each.shape) for each in start]
-    return [np.asarray(each) for each in metric.stateless_update_state(start, targets, outputs)]
+    return [
+        np.asarray(each)
+        for each in metric.stateless_update_state(start, targets, outputs)
+    ]
 
 
 def value_of(metric, sums):

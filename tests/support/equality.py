@@ -12,7 +12,14 @@ import numpy as np
 
 from data_settings import data_of
 from few_digits import few_digits
-from paths import CNN_WITHOUT_DROPOUT, OWN_TASK, SMALL_UNET, SOURCE, SUPPORT, TORCH_BUFFERS
+from paths import (
+    CNN_WITHOUT_DROPOUT,
+    OWN_TASK,
+    SMALL_UNET,
+    SOURCE,
+    SUPPORT,
+    TORCH_BUFFERS,
+)
 from scalestudy.cluster.private_files import new_secret
 from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
@@ -37,19 +44,26 @@ CHANGED = {
 """Augmentation of the training samples, by task."""
 
 
-def prepared_sets(cache: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[str, str]]:
+def prepared_sets(
+    cache: Path, tasks: Iterable[str] = TASKS
+) -> dict[str, dict[str, str]]:
     """Prepared files of a small set and of its split, by task."""
 
     def of_task(task: str) -> tuple[Prepared, float]:
         if task == "unet":
-            return prepare(data_of("indents:42", image_size=(40, 56), cache=cache)), 8 / 42
+            return prepare(
+                data_of("indents:42", image_size=(40, 56), cache=cache)
+            ), 8 / 42
         if task == "own":
             return prepare(data_of(OWN_TASK, read=OWN_TASK, cache=cache)), 14 / 48
         return prepare(data_of(few_digits(cache, 60), cache=cache)), 26 / 60
 
     sets = {task: of_task(task) for task in tasks}
     return {
-        task: {"prepared": str(prepared.path), "split": str(ensure_split(prepared, share, 0).path)}
+        task: {
+            "prepared": str(prepared.path),
+            "split": str(ensure_split(prepared, share, 0).path),
+        }
         for task, (prepared, share) in sets.items()
     }
 
@@ -74,7 +88,9 @@ def case(
     """
     label = label or "changed" * (changed is not None)
     name = f"{task}-{implementation}{workers}-{precision}-{'sync' if sync else 'own'}{'-xla' if xla else ''}"
-    name += "".join(f"-{value}" for value in launch.values()) + f"-{label}" * bool(label)
+    name += "".join(f"-{value}" for value in launch.values()) + f"-{label}" * bool(
+        label
+    )
     train = {
         "epochs": 5,
         "batch_size": GLOBAL_BATCH,
@@ -89,7 +105,12 @@ def case(
     }
     files = {}
     if initial is not None:
-        files = {"initial": str(initial / f"{task}-{'double' if precision == 'float64' else 'single'}.npz")}
+        files = {
+            "initial": str(
+                initial
+                / f"{task}-{'double' if precision == 'float64' else 'single'}.npz"
+            )
+        }
     point = {
         "name": name,
         "study": "equality",
@@ -110,7 +131,11 @@ def case(
 
 
 def start(
-    cases: list[dict[str, Any]], size: int, port: int, out: Path, timeline: Path | None = None
+    cases: list[dict[str, Any]],
+    size: int,
+    port: int,
+    out: Path,
+    timeline: Path | None = None,
 ) -> list[subprocess.Popen[str]]:
     file = out / f"{cases[0]['name']}.json"
     file.write_text(json.dumps(cases))
@@ -133,7 +158,11 @@ def start(
         command = [sys.executable, str(SUPPORT / "steps.py"), str(file), str(out)]
         processes.append(
             subprocess.Popen(
-                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                command,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
             )
         )
     return processes
@@ -148,16 +177,26 @@ def finish(processes: list[subprocess.Popen[str]]) -> None:
 def weights(out: Path, name: str, rank: int = 0) -> tuple[list[Any], list[Any], Any]:
     stored = np.load(out / f"{name}-{rank}.npz")
     count = sum(key.startswith("after") for key in stored)
-    return [stored[f"before_{i}"] for i in range(count)], [stored[f"after_{i}"] for i in range(count)], stored
+    return (
+        [stored[f"before_{i}"] for i in range(count)],
+        [stored[f"after_{i}"] for i in range(count)],
+        stored,
+    )
 
 
 def assert_equal(out: Path, one: str, other: str, tolerance: float) -> None:
     before, after, stored = weights(out, one)
     before_other, after_other, stored_other = weights(out, other)
-    largest_change = max(np.abs(a - b).max() for a, b in zip(after, before, strict=True))
+    largest_change = max(
+        np.abs(a - b).max() for a, b in zip(after, before, strict=True)
+    )
     assert largest_change > 1e-3, "the case trains nothing"
     assert all(np.array_equal(a, b) for a, b in zip(before, before_other, strict=True))
-    difference = max(np.abs(a - b).max() for a, b in zip(after, after_other, strict=True))
+    difference = max(
+        np.abs(a - b).max() for a, b in zip(after, after_other, strict=True)
+    )
     assert difference <= tolerance * largest_change
     for measured in ("loss", "validation"):
-        np.testing.assert_allclose(stored[measured], stored_other[measured], rtol=tolerance)
+        np.testing.assert_allclose(
+            stored[measured], stored_other[measured], rtol=tolerance
+        )

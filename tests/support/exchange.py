@@ -33,7 +33,10 @@ def summed_types(compiled: Any) -> list[int]:
 def _graph(compiled: Any) -> Any:
     traced, *_ = compiled._compiled._list_all_concrete_functions()
     definition = traced.graph.as_graph_def()
-    graphs = [definition.node, *(function.node_def for function in definition.library.function)]
+    graphs = [
+        definition.node,
+        *(function.node_def for function in definition.library.function),
+    ]
     return max(graphs, key=lambda nodes: sum(map(_sums, nodes)))
 
 
@@ -45,8 +48,13 @@ def in_graph(graph: Iterable[Any]) -> Exchange:
     found = [node for node in found if node.device in first]
     waited = [_ancestors(nodes, node) for node in found]
     taken = [set(_gradients(nodes, node)) for node in found]
-    assert all(taken), "a collective of no gradients: this looks for them in the wrong way"
-    early = [not any(waited[index] & later for later in taken[index + 1 :]) for index in range(len(found))]
+    assert all(taken), (
+        "a collective of no gradients: this looks for them in the wrong way"
+    )
+    early = [
+        not any(waited[index] & later for later in taken[index + 1 :])
+        for index in range(len(found))
+    ]
     return Exchange(len(found), sum(early))
 
 

@@ -19,7 +19,10 @@ NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = (
     real.NVML_ERROR_NO_PERMISSION,
     real.NVML_ERROR_NOT_FOUND,
 )
-DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = real.NVML_ERROR_DRIVER_NOT_LOADED, real.NVML_ERROR_LIBRARY_NOT_FOUND
+DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = (
+    real.NVML_ERROR_DRIVER_NOT_LOADED,
+    real.NVML_ERROR_LIBRARY_NOT_FOUND,
+)
 GPU_IS_LOST, UNKNOWN = real.NVML_ERROR_GPU_IS_LOST, real.NVML_ERROR_UNKNOWN
 NVMLError = real.NVMLError
 BUSY = "nvmlDeviceGetUtilizationRates"
@@ -94,14 +97,23 @@ class FakeNvml:
         self.asked.append((function, card.uuid))
         error = card.fails.get(function, card.fails.get("*"))
         divided = function == BUSY and card.instances is not None
-        if error is None and (divided or (function in OF_WHOLE_GPUS and self._whole_of(card))):
+        if error is None and (
+            divided or (function in OF_WHOLE_GPUS and self._whole_of(card))
+        ):
             error = NOT_SUPPORTED
         if error is not None:
             raise NVMLError(error)
         return card
 
     def _whole_of(self, part: Card) -> Card | None:
-        return next((card for card in self.cards if any(part is each for each in card.instances or [])), None)
+        return next(
+            (
+                card
+                for card in self.cards
+                if any(part is each for each in card.instances or [])
+            ),
+            None,
+        )
 
     def _number(self, card: Card, function: str, value: int | None) -> int:
         self._ask(card, function)
@@ -144,7 +156,9 @@ class FakeNvml:
 
     def nvmlDeviceGetMemoryInfo(self, handle: Card) -> Any:
         card = self._ask(handle, "nvmlDeviceGetMemoryInfo")
-        return real.c_nvmlMemory_t(total=card.memory, free=card.memory - card.used, used=card.used)
+        return real.c_nvmlMemory_t(
+            total=card.memory, free=card.memory - card.used, used=card.used
+        )
 
     def nvmlDeviceGetCudaComputeCapability(self, handle: Card) -> tuple[int, int]:
         return self._ask(handle, "nvmlDeviceGetCudaComputeCapability").capability
@@ -161,7 +175,9 @@ class FakeNvml:
         return self._number(handle, "nvmlDeviceGetPowerUsage", handle.power)
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Card) -> int:
-        return self._number(handle, "nvmlDeviceGetTotalEnergyConsumption", handle.energy)
+        return self._number(
+            handle, "nvmlDeviceGetTotalEnergyConsumption", handle.energy
+        )
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: Card) -> list[Any]:
         card = self._ask(handle, "nvmlDeviceGetComputeRunningProcesses")
@@ -206,9 +222,17 @@ def cards(count: int, **fields: Any) -> list[Card]:
 
 def mixed() -> list[Card]:
     """A node of different GPUs: a V100 without energy counter, an H100 with MIG, an L4, and a lost one."""
-    part = [Card(uuid=f"MIG-{n}", name="H100 MIG 3g.40gb", memory=40 * GIB, ids=(n, 0)) for n in (1, 2)]
+    part = [
+        Card(uuid=f"MIG-{n}", name="H100 MIG 3g.40gb", memory=40 * GIB, ids=(n, 0))
+        for n in (1, 2)
+    ]
     volta, hopper, ada, lost = cards(4)
-    volta.name, volta.memory, volta.capability, volta.energy = "Tesla V100-SXM2-32GB", 32 * GIB, (7, 0), None
+    volta.name, volta.memory, volta.capability, volta.energy = (
+        "Tesla V100-SXM2-32GB",
+        32 * GIB,
+        (7, 0),
+        None,
+    )
     hopper.instances = [part[0], None, part[1]]
     ada.name, ada.memory, ada.capability = "NVIDIA L4", 24 * GIB, (8, 9)
     lost.fails = {"*": GPU_IS_LOST}

@@ -11,5 +11,9 @@ def few_digits(folder: Path, count: int) -> str:
 
     digits = load_digits()
     file = folder / f"digits-{count}.npz"
-    np.savez(file, x_train=(digits.images[:count] * 15).astype(np.uint8), y_train=digits.target[:count])
+    np.savez(
+        file,
+        x_train=(digits.images[:count] * 15).astype(np.uint8),
+        y_train=digits.target[:count],
+    )
     return str(file)

@@ -60,7 +60,9 @@ def import_engine(engine: str) -> None:
 
     traits = engine_traits(engine)
     wanted = traits.environment(os.environ, gpus=False)
-    os.environ.update({name: value for name, value in wanted.items() if value is not None})
+    os.environ.update(
+        {name: value for name, value in wanted.items() if value is not None}
+    )
     with without_unused(traits.unused):
         for name in MODULES[engine]:
             importlib.import_module(name)
@@ -88,7 +90,10 @@ def fork(start: PythonStart, streams: Sequence[int], caller: int) -> int:
 def main(descriptor: str, engine: str, *_: str) -> None:
     """Fork on request, until the other end is closed."""
     channel, caller = socket.socket(fileno=int(descriptor)), os.getppid()
-    for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal; the caller ends this process
+    for number in (
+        signal.SIGINT,
+        signal.SIGHUP,
+    ):  # of a terminal; the caller ends this process
         signal.signal(number, lambda *_: None)
     forking.keep_environment(engine)
     import_engine(engine)

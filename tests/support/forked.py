@@ -27,7 +27,9 @@ class Forked:
         returncode: Its exit code (negative: a signal); None before `wait` or `poll` have seen it end.
     """
 
-    def __init__(self, work: Callable[[], int], folder: Path, *, nohup: bool = False) -> None:
+    def __init__(
+        self, work: Callable[[], int], folder: Path, *, nohup: bool = False
+    ) -> None:
         self._output = folder / "output"
         self.returncode: int | None = None
         self.pid = os.fork()

@@ -43,7 +43,14 @@ MODULES = (
     "supervised_call",
 )
 """Modules that may be forked."""
-FILES = ("linear.py", "stand_in.py", "steps.py", "tell_start.py", "torch_steps.py", "workers.py")
+FILES = (
+    "linear.py",
+    "stand_in.py",
+    "steps.py",
+    "tell_start.py",
+    "torch_steps.py",
+    "workers.py",
+)
 """Files of this folder that may be forked."""
 WITHOUT_ENGINE = (
     "silent_worker",
@@ -94,8 +101,15 @@ class Popen(subprocess.Popen):
         pid = None
         if (start := start_of(names)) is not None:
             streams = [names["p2cread"], names["c2pwrite"], names["errwrite"]]
-            streams = [number if stream == -1 else stream for number, stream in enumerate(streams)]
-            pid = _fork_here(start, streams) if _State.is_fork else _fork_elsewhere(start, streams)
+            streams = [
+                number if stream == -1 else stream
+                for number, stream in enumerate(streams)
+            ]
+            pid = (
+                _fork_here(start, streams)
+                if _State.is_fork
+                else _fork_elsewhere(start, streams)
+            )
         if pid is None:
             super()._execute_child(*given)
             return
@@ -108,12 +122,21 @@ _PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 
 def start_of(call: Mapping[str, Any]) -> PythonStart | None:
     """What a call of `subprocess.Popen` starts; None if a fork could not do the same."""
-    plain = not (call["shell"] or call["preexec_fn"] or call["pass_fds"] or call["executable"])
+    plain = not (
+        call["shell"] or call["preexec_fn"] or call["pass_fds"] or call["executable"]
+    )
     plain = plain and call["uid"] is None and call["gid"] is None and call["umask"] < 0
-    if _State.disabled or not plain or call["process_group"] != -1 or isinstance(call["args"], str | bytes):
+    if (
+        _State.disabled
+        or not plain
+        or call["process_group"] != -1
+        or isinstance(call["args"], str | bytes)
+    ):
         return None
     words = [os.fspath(word) for word in call["args"]]
-    if words[:1] != [sys.executable] or not all(isinstance(word, str) for word in words):
+    if words[:1] != [sys.executable] or not all(
+        isinstance(word, str) for word in words
+    ):
         return None
     safe, words = words[1:2] == ["-P"], words[2:] if words[1:2] == ["-P"] else words[1:]
     module, file = "", ""
@@ -125,7 +148,9 @@ def start_of(call: Mapping[str, Any]) -> PythonStart | None:
         return None
     folder = os.path.abspath(os.fspath(call["cwd"] or "."))
     environment = dict(os.environ if call["env"] is None else call["env"])
-    if not os.path.isdir(folder) or not all(isinstance(value, str) for value in environment.values()):
+    if not os.path.isdir(folder) or not all(
+        isinstance(value, str) for value in environment.values()
+    ):
         return None
     return PythonStart(
         python=sys.executable,
@@ -143,7 +168,9 @@ def start_of(call: Mapping[str, Any]) -> PythonStart | None:
 def engine_of(start: PythonStart) -> str:
     """The engine that a process needs; "" for none. A wrong answer costs time, and changes nothing."""
     program, arguments = start.module or Path(start.file).name, start.arguments
-    if program in WITHOUT_ENGINE or (program == "scalestudy" and not {*arguments} & {*TRAINING}):
+    if program in WITHOUT_ENGINE or (
+        program == "scalestudy" and not {*arguments} & {*TRAINING}
+    ):
         return ""
     if program == "torch_steps.py" or program.endswith("torch_trial"):
         return "torch"
@@ -153,26 +180,40 @@ def engine_of(start: PythonStart) -> str:
         with contextlib.suppress(OSError, UnicodeError):
             if file.suffix in (".json", ".toml") or program.endswith("model_worker"):
                 text += file.read_text()
-    on_torch, on_tensorflow = len(ON_TORCH.findall(text)), len(ON_TENSORFLOW.findall(text))
+    on_torch, on_tensorflow = (
+        len(ON_TORCH.findall(text)),
+        len(ON_TENSORFLOW.findall(text)),
+    )
     return "torch" if on_torch > on_tensorflow else "tensorflow"
 
 
 def differing(environment: Mapping[str, str]) -> set[str]:
     """Names of variables that are read at import and differ from those of the process to fork."""
     ours = _State.environment
-    names = {name for name in {*ours, *environment} if READ_AT_IMPORT.match(name) and not SECRET.search(name)}
+    names = {
+        name
+        for name in {*ours, *environment}
+        if READ_AT_IMPORT.match(name) and not SECRET.search(name)
+    }
     return {name for name in names if ours.get(name) != environment.get(name)}
 
 
 def _may_fork(start: PythonStart, engine: str) -> bool:
     backend = start.environment.get("KERAS_BACKEND", engine)
-    return not differing(start.environment) and backend in ("", engine) and not _brings_modules(start)
+    return (
+        not differing(start.environment)
+        and backend in ("", engine)
+        and not _brings_modules(start)
+    )
 
 
 def _brings_modules(start: PythonStart) -> bool:
     """Whether PYTHONPATH has modules that hide some of those that may be imported already."""
     brought = start.environment.get("PYTHONPATH", "").split(os.pathsep)
-    folders = {Path(start.folder, entry).resolve() for entry in brought if entry} - {SOURCE, SUPPORT}
+    folders = {Path(start.folder, entry).resolve() for entry in brought if entry} - {
+        SOURCE,
+        SUPPORT,
+    }
     return not _modules_in(folders).isdisjoint(_installed_modules())
 
 
@@ -180,13 +221,18 @@ def _brings_modules(start: PythonStart) -> bool:
 def _installed_modules() -> set[str]:
     # A Python runs these as it starts, which no fork does.
     at_start = {"sitecustomize", "usercustomize"}
-    return {"scalestudy", *at_start, *sys.stdlib_module_names} | _modules_in(map(Path, installed()))
+    return {"scalestudy", *at_start, *sys.stdlib_module_names} | _modules_in(
+        map(Path, installed())
+    )
 
 
 def _modules_in(folders: Iterable[Path]) -> set[str]:
     """Names of what these folders hold, without their endings; compiled files are no modules."""
     names = {
-        file.name.partition(".")[0] for folder in folders if folder.is_dir() for file in folder.iterdir()
+        file.name.partition(".")[0]
+        for folder in folders
+        if folder.is_dir()
+        for file in folder.iterdir()
     }
     return names - {"__pycache__"}
 
@@ -212,7 +258,9 @@ def _computes() -> bool:
     """
     names = [file.read_text() for file in Path("/proc/self/task").glob("*/comm")]
     if _State.engine == "torch":
-        return sum(not name.startswith(NAMED) for name in names) > threading.active_count()
+        return (
+            sum(not name.startswith(NAMED) for name in names) > threading.active_count()
+        )
     return any(name.startswith("tf_") for name in names)
 
 
@@ -242,9 +290,19 @@ class _Server:
         with other:
             os.set_inheritable(other.fileno(), True)
             self._process = _NEW(
-                [sys.executable, "-m", "fork_server", str(other.fileno()), engine, "-" * TITLE],
+                [
+                    sys.executable,
+                    "-m",
+                    "fork_server",
+                    str(other.fileno()),
+                    engine,
+                    "-" * TITLE,
+                ],
                 cwd="/",
-                env={**_State.environment, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(SUPPORT)])},
+                env={
+                    **_State.environment,
+                    "PYTHONPATH": os.pathsep.join([str(SOURCE), str(SUPPORT)]),
+                },
                 stdin=subprocess.DEVNULL,
                 pass_fds=[other.fileno()],
             )
@@ -285,7 +343,9 @@ def keep_environment(engine: str) -> None:
 
 def installed() -> list[str]:
     """The end of `sys.path` that every Python of this environment has."""
-    return [entry for entry in sys.path if entry not in ("", "/", str(SOURCE), str(SUPPORT))]
+    return [
+        entry for entry in sys.path if entry not in ("", "/", str(SOURCE), str(SUPPORT))
+    ]
 
 
 @contextlib.contextmanager

@@ -29,4 +29,7 @@ def imported_run(
 def cassava() -> list[Run]:
     """Published training times in seconds."""
     seconds = {1: 562.0, 2: 332.0, 3: 249.0, 4: 214.0}
-    return [imported_run(n, line=n + 1, training_seconds=time) for n, time in seconds.items()]
+    return [
+        imported_run(n, line=n + 1, training_seconds=time)
+        for n, time in seconds.items()
+    ]

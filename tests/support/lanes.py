@@ -31,7 +31,12 @@ GROUPS = {
     # These two compute in the tests' own process: it imports TensorFlow and fixes its devices once.
     "training": ("training/*.py",),
     "equality": ("training/test_equality.py",),
-    "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/test_hang.py"),
+    "ends": (
+        "test_interrupted.py",
+        "test_causes.py",
+        "test_silent.py",
+        "launch/test_hang.py",
+    ),
     "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),
     "PyTorch": (
         "engines/torch/test_equality.py",
@@ -83,7 +88,11 @@ def position(file: str) -> tuple[int, int]:
     name = group(file)
     if name not in GROUPS:
         return len(GROUPS), 0
-    within = next(i for i, pattern in enumerate(GROUPS[name]) if PurePosixPath(file).match(pattern))
+    within = next(
+        i
+        for i, pattern in enumerate(GROUPS[name])
+        if PurePosixPath(file).match(pattern)
+    )
     return list(GROUPS).index(name), within
 
 
@@ -91,14 +100,18 @@ def _inside(file: Path) -> str:
     return str(file.relative_to(HERE)) if HERE in file.parents else str(file)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Sort the tests by group in processes of pytest-xdist."""
     if hasattr(config, "workerinput"):  # set by pytest-xdist in each process
         items.sort(key=lambda item: position(_inside(item.path)))
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeScheduling":
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: Any
+) -> "LoadScopeScheduling":
     """Schedule groups. (xdist's own `--dist loadgroup` reads a field that pytest 9 has renamed.)"""
     from xdist.scheduler import LoadScopeScheduling
 
@@ -106,12 +119,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeSc
         def _split_scope(self, nodeid: str) -> str:
             return group(_inside(config.rootpath / nodeid.partition("::")[0]))
 
-    config.option.loadscopereorder = False  # do not reorder groups by their numbers of tests
+    config.option.loadscopereorder = (
+        False  # do not reorder groups by their numbers of tests
+    )
     return ByGroup(config, log)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Skip files that contain only deselected tests: importing TensorFlow for nothing takes seconds."""
-    if "not engine" not in config.getoption("markexpr") or collection_path.suffix != ".py":
+    if (
+        "not engine" not in config.getoption("markexpr")
+        or collection_path.suffix != ".py"
+    ):
         return None
     return "\npytestmark = pytest.mark.engine\n" in collection_path.read_text() or None

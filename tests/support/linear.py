@@ -103,11 +103,19 @@ class LinearTrainer:
             p = _softmax(x @ self.weight)
             losses += -np.log(p[np.arange(len(y)), y]).sum()
             p[np.arange(len(y)), y] -= 1
-            gradient = self._group.host_sum((x.T @ p / part.total).ravel()).reshape(self.weight.shape)
-            rate = self._rates[part.step + step] if self.own_rate is None else self.own_rate
+            gradient = self._group.host_sum((x.T @ p / part.total).ravel()).reshape(
+                self.weight.shape
+            )
+            rate = (
+                self._rates[part.step + step]
+                if self.own_rate is None
+                else self.own_rate
+            )
             self.velocity = 0.9 * self.velocity - rate * gradient
             self.weight = self.weight + self.velocity
-            self.mean = 0.9 * self.mean + 0.1 * self._replicas.size * x.sum(0) / part.total
+            self.mean = (
+                0.9 * self.mean + 0.1 * self._replicas.size * x.sum(0) / part.total
+            )
         return np.float64(losses)
 
     def mark(self):
@@ -118,7 +126,11 @@ class LinearTrainer:
         x, y = self._rows(part, 0)
         p = _softmax(x @ self.weight)
         right = (p.argmax(1) == y).sum()
-        return [np.float64(-np.log(p[np.arange(len(y)), y]).sum()), np.float64(part.count), np.float64(right)]
+        return [
+            np.float64(-np.log(p[np.arange(len(y)), y]).sum()),
+            np.float64(part.count),
+            np.float64(right),
+        ]
 
     momentum = None
 
@@ -134,7 +146,9 @@ class LinearTrainer:
         return float(np.concatenate(right).mean())
 
     def values(self):
-        return Values([self.weight.copy(), self.velocity.copy()], [self.mean[None].copy()])
+        return Values(
+            [self.weight.copy(), self.velocity.copy()], [self.mean[None].copy()]
+        )
 
     def assign(self, values):
         self.weight, self.velocity = values.common
@@ -201,7 +215,13 @@ class LinearTraits(EngineTraits):
 
     name, label, implementation = "linear", "NumPy", "linear:ENGINE"
     strategies = (
-        Traits("rows", "NumPy: any number of workers at once", "linear", plain=True, join="linear:join"),
+        Traits(
+            "rows",
+            "NumPy: any number of workers at once",
+            "linear",
+            plain=True,
+            join="linear:join",
+        ),
     )
     default_strategy, model_suffixes = "rows", (".weights",)
     requirements = (Requirement("NumPy", ("numpy",), ""),)

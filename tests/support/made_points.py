@@ -5,10 +5,18 @@ from typing import Any
 from scalestudy.config.point import Point
 from scalestudy.store.records import EpochRecord
 
-TRAIN = {"epochs": 2, "batch_size": 8, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
+TRAIN = {
+    "epochs": 2,
+    "batch_size": 8,
+    "optimizer": "sgd",
+    "learning_rate": 0.1,
+    "schedule": "constant",
+}
 
 
-def made_point(strategy: str = "single", train: dict[str, Any] | None = None, **changes: Any) -> Point:
+def made_point(
+    strategy: str = "single", train: dict[str, Any] | None = None, **changes: Any
+) -> Point:
     """Return a point; `train` changes settings of the training, `changes` replace other fields."""
     values = {
         "name": "single-w1-s0",
@@ -24,7 +32,9 @@ def made_point(strategy: str = "single", train: dict[str, Any] | None = None, **
     return Point.model_validate(values | changes)
 
 
-def made_epoch(number: int, validation: dict[str, float] | None = None, **changes: Any) -> EpochRecord:
+def made_epoch(
+    number: int, validation: dict[str, float] | None = None, **changes: Any
+) -> EpochRecord:
     """Return the record of an epoch of one step in one second."""
     values = {
         "epoch": number,

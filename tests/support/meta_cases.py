@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 from scalestudy.config.formula import KINDS
 from scalestudy.config.objectives import LOSSES, METRICS, WEIGHTED
 
-DATA = {"masks 2": 2, "masks 2 ignored": 2, "masks 4 ignored": 4, "classes 2": 2, "classes 7": 7}
+DATA = {
+    "masks 2": 2,
+    "masks 2 ignored": 2,
+    "masks 4 ignored": 4,
+    "classes 2": 2,
+    "classes 7": 7,
+}
 """Number of classes by the name of a set; in "ignored" ones, pixels do not count."""
 PRECISIONS = ("float32", "tf32", "float64", "mixed_bfloat16", "mixed_float16")
 STRATEGIES = (("torch-single", 1), ("torch-virtual", 2), ("ddp", 1))
@@ -50,21 +56,40 @@ def cases() -> dict[str, Case]:
     found: dict[str, Case] = {}
     strategies, precisions = cycle(STRATEGIES), cycle(PRECISIONS)
 
-    def add(label: str, data: str, model: str, strategy: tuple[str, int], **train: Any) -> None:
+    def add(
+        label: str, data: str, model: str, strategy: tuple[str, int], **train: Any
+    ) -> None:
         weighted = str(train["loss"]).split("(")[0] in WEIGHTED
         name, count = strategy
         what = " ".join([model, data, label, name, str(count), train["precision"]])
-        settings = {"metrics": metrics_of(DATA[data])[:1], "batch_norm": "fresh"} | train
+        settings = {
+            "metrics": metrics_of(DATA[data])[:1],
+            "batch_norm": "fresh",
+        } | train
         found[what] = Case(data, model, strategy, weighted, settings)
 
     models = cycle(MODELS)
     for data, classes in DATA.items():
         next(models)  # so that each loss is computed with both
         for loss in losses_of(data):
-            add(loss, data, next(models), next(strategies), loss=loss, precision=next(precisions))
+            add(
+                loss,
+                data,
+                next(models),
+                next(strategies),
+                loss=loss,
+                precision=next(precisions),
+            )
         for model in MODELS:
             every = {"loss": "cross_entropy", "metrics": metrics_of(classes)}
-            add("every metric", data, model, next(strategies), precision=next(precisions), **every)
+            add(
+                "every metric",
+                data,
+                model,
+                next(strategies),
+                precision=next(precisions),
+                **every,
+            )
     single = STRATEGIES[0]
     settings: dict[str, dict[str, Any]] = {
         "augmented": {"augment": AUGMENTED},
@@ -78,5 +103,13 @@ def cases() -> dict[str, Case]:
     for label, train in settings.items():
         for model in MODELS:
             strategy = STRATEGIES[1] if label == "synchronised" else single
-            add(label, "masks 4 ignored", model, strategy, loss=FORMULA, precision="float32", **train)
+            add(
+                label,
+                "masks 4 ignored",
+                model,
+                strategy,
+                loss=FORMULA,
+                precision="float32",
+                **train,
+            )
     return found

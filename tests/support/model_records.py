@@ -7,11 +7,15 @@ import numpy as np
 from scalestudy.store.model_record import ModelRecord
 
 
-def record(kind: str = "masks", shape: tuple[int, int, int] = (8, 8, 1), **more: Any) -> ModelRecord:
+def record(
+    kind: str = "masks", shape: tuple[int, int, int] = (8, 8, 1), **more: Any
+) -> ModelRecord:
     """A model of two classes (masks) or three (classes), trained on 8-bit images."""
     names = ["ground", "thing"] if kind == "masks" else ["a", "b", "c"]
     values = {"task": "unet", "dtype": "uint8", "scale": 1 / 255, "class_names": names}
-    return ModelRecord.model_validate({"kind": kind, "input_shape": shape, **values, **more})
+    return ModelRecord.model_validate(
+        {"kind": kind, "input_shape": shape, **values, **more}
+    )
 
 
 class Bright:
@@ -21,7 +25,9 @@ class Bright:
         return (inputs[..., :1] * scale).astype(np.float32)
 
     def losses(self, inputs, targets, scale):
-        return ((self.outputs(inputs, scale)[..., 0] - (targets == 1)) ** 2).mean((1, 2))
+        return ((self.outputs(inputs, scale)[..., 0] - (targets == 1)) ** 2).mean(
+            (1, 2)
+        )
 
 
 class Mean:
@@ -30,4 +36,6 @@ class Mean:
     def outputs(self, inputs, scale):
         mean = (inputs * scale).reshape(len(inputs), -1).mean(1)
         far = np.abs(mean[:, None] - np.array([0.1, 0.5, 0.9]))
-        return (np.exp(-20 * far) / np.exp(-20 * far).sum(1, keepdims=True)).astype(np.float32)
+        return (np.exp(-20 * far) / np.exp(-20 * far).sum(1, keepdims=True)).astype(
+            np.float32
+        )

@@ -5,7 +5,11 @@ from functools import cache
 import synthetic
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
-from scalestudy.features.proposal.facts import ProposalSubject, RequestOptions, subject_of
+from scalestudy.features.proposal.facts import (
+    ProposalSubject,
+    RequestOptions,
+    subject_of,
+)
 from scalestudy.store.records import GpuUse, NodeUse
 
 ON_A_NODE = 4
@@ -53,10 +57,21 @@ def on_gpus(run: Run) -> Run:
 @cache
 def full() -> Findings:
     """Two strategies, four worker counts over two nodes, three seeds, per-worker and global batch."""
-    growing = synthetic.seeded((1, 2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
+    growing = synthetic.seeded(
+        (1, 2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"}
+    )
     fixed = [
-        Run(run.result.model_copy(update={"global_batch": 16, "per_worker_batch": 16 // run.result.workers}))
-        for run in synthetic.seeded((1, 2, 4, 8), ("horovod",), swept={"train.batch": "global"}, serial=0.06)
+        Run(
+            run.result.model_copy(
+                update={
+                    "global_batch": 16,
+                    "per_worker_batch": 16 // run.result.workers,
+                }
+            )
+        )
+        for run in synthetic.seeded(
+            (1, 2, 4, 8), ("horovod",), swept={"train.batch": "global"}, serial=0.06
+        )
     ]
     runs = [on_gpus(run) for run in [*growing, *fixed]]
     return analyse("full study", runs, synthetic.plan(runs))
@@ -65,7 +80,10 @@ def full() -> Findings:
 @cache
 def small() -> Findings:
     """One strategy on one and two workers, one seed."""
-    runs = [synthetic.run("native", workers, throughput=90.0 * workers) for workers in (1, 2)]
+    runs = [
+        synthetic.run("native", workers, throughput=90.0 * workers)
+        for workers in (1, 2)
+    ]
     return analyse("small", runs, synthetic.plan(runs))
 
 
@@ -75,7 +93,9 @@ def nothing() -> Findings:
     return analyse("nothing", [], synthetic.unfinished())
 
 
-def subject(findings: Findings, options: RequestOptions | None = None) -> ProposalSubject:
+def subject(
+    findings: Findings, options: RequestOptions | None = None
+) -> ProposalSubject:
     """The subject of the proposal page."""
     found = subject_of(findings, options or RequestOptions())
     assert found is not None

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-TABLES: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_suffix(".json").read_text())
+TABLES: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_suffix(".json").read_text()
+)
 
 
 def column(table: str, name: str) -> dict[int, float]:

@@ -23,7 +23,9 @@ class RecordingListener(Listener):
         self.jobs.append((name, job))
 
     def points_changed(self, overview) -> None:
-        self.states += [item for item in overview.states.items() if item not in self.states]
+        self.states += [
+            item for item in overview.states.items() if item not in self.states
+        ]
 
     @contextmanager
     def progress(self, what: str, total: int | None = None, unit: str = ""):

@@ -25,7 +25,9 @@ class Epoch(NamedTuple):
 
 
 @cache
-def _made(strategy: str, workers: int, swept: tuple[tuple[str, Any], ...], **options: Any) -> Run:
+def _made(
+    strategy: str, workers: int, swept: tuple[tuple[str, Any], ...], **options: Any
+) -> Run:
     return synthetic.run(strategy, workers, epochs=2, swept=dict(swept), **options)
 
 
@@ -42,8 +44,20 @@ def trained(
 ) -> Run:
     """A run with these epochs: pairs of samples and quality."""
     run = _made(strategy, workers, tuple((swept or {}).items()), **options)
-    name = "-".join([strategy, f"w{workers}", f"s{seed}", *(str(value) for value in (swept or {}).values())])
-    changed = {"seed": seed, "name": name, "throughput": throughput, "quality": curve[-1][1]}
+    name = "-".join(
+        [
+            strategy,
+            f"w{workers}",
+            f"s{seed}",
+            *(str(value) for value in (swept or {}).values()),
+        ]
+    )
+    changed = {
+        "seed": seed,
+        "name": name,
+        "throughput": throughput,
+        "quality": curve[-1][1],
+    }
     epochs = tuple(
         Epoch(samples, {"iou": quality}, seconds, epoch=place)
         for place, (samples, quality) in enumerate(curve, 1)
@@ -51,12 +65,21 @@ def trained(
     return replace(run, epochs=epochs, result=run.result.model_copy(update=changed))
 
 
-def reaching(strategy: str, workers: int, seed: int, needed: float, **options: Any) -> Run:
+def reaching(
+    strategy: str, workers: int, seed: int, needed: float, **options: Any
+) -> Run:
     """A run that reaches the target with its first evaluation, after `needed` samples."""
     return trained(strategy, workers, seed, [(needed, TARGET)], **options)
 
 
-def learning(strategy: str, workers: int, seed: int, needed: float, epochs: int = 60, **options: Any) -> Run:
+def learning(
+    strategy: str,
+    workers: int,
+    seed: int,
+    needed: float,
+    epochs: int = 60,
+    **options: Any,
+) -> Run:
     """A run whose quality is 1 − exp(−samples), scaled to reach the target after `needed` samples."""
     qualities = 1 - (1 - TARGET) ** (EPOCH * np.arange(1, epochs + 1) / needed)
     curve = [(EPOCH, quality) for quality in qualities.tolist()]

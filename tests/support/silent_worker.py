@@ -40,7 +40,9 @@ def work(part):
     while len(list(folder.path.glob("here-*"))) < placement.size:
         heart.enter("join")
         time.sleep(0.01)
-    heart.last = heart.last._replace(number=100)  # the same on all ranks, however long they waited
+    heart.last = heart.last._replace(
+        number=100
+    )  # the same on all ranks, however long they waited
     for step in range(STEPS):
         heart.enter("input")
         heart.enter("step")
@@ -53,7 +55,9 @@ def work(part):
         heart.step(1, step + 1, "callbacks")
         if (placement.rank, step) == (plan.get("rank"), plan.get("step")):
             # Wait for a heartbeat that reports this step; none follows it.
-            while not any(sign.rank == placement.rank and sign.step for sign in folder.signs()):
+            while not any(
+                sign.rank == placement.rank and sign.step for sign in folder.signs()
+            ):
                 time.sleep(0.01)
             hang(plan["does"])
         time.sleep(0.05)
@@ -64,14 +68,18 @@ def work(part):
 def peer_is_lost(folder) -> bool:
     """Whether a rank is stopped and has missed ten heartbeats, so that a library would give up on it."""
     signs = folder.signs()
-    stopped = [psutil.Process(sign.pid).status() == psutil.STATUS_STOPPED for sign in signs]
+    stopped = [
+        psutil.Process(sign.pid).status() == psutil.STATUS_STOPPED for sign in signs
+    ]
     written = [sign.written for sign in signs]
     return any(stopped) and max(written) - min(written) > 10 * hang_detection.EVERY
 
 
 def due_after(mark, progress_timeout):
     """Return the time limit of a mark; a start has as long as a busy machine needs."""
-    return 600 if mark.phase not in ("join", *WORK) else ordinary(mark, progress_timeout)
+    return (
+        600 if mark.phase not in ("join", *WORK) else ordinary(mark, progress_timeout)
+    )
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ def site(**keys: Any) -> Site:
 
 
 def point(strategy: str, workers: int, on: Site, launch: str = "") -> Point:
-    text = (
-        f'task = "cnn"\n[sweep]\nstrategy = "{strategy}"\nworkers = [{workers}]\nseed = 0\n[launch]\n{launch}'
-    )
+    text = f'task = "cnn"\n[sweep]\nstrategy = "{strategy}"\nworkers = [{workers}]\nseed = 0\n[launch]\n{launch}'
     return expand_for(parse_study(text, Path("study.toml")), on)[0]
 
 
-def job(strategy: str, workers: int, on: Site, run: Path = RUN, **more: Any) -> JobScript:
+def job(
+    strategy: str, workers: int, on: Site, run: Path = RUN, **more: Any
+) -> JobScript:
     made = point(strategy, workers, on)
     values = {"submission": SUBMISSION, "python": "/opt/python", "source": None} | more
     return JobScript("s-p", SCRIPT, run, made, layout(made, on), on, **values)

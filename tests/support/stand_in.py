@@ -36,7 +36,9 @@ def train(run: RunFolder, placement: "Placement", clock: object) -> int:
         while True:
             time.sleep(600)
     if plan.get("meet"):
-        assert meet(placement, str(run.path)) == str(run.path), "met the worker of another run"
+        assert meet(placement, str(run.path)) == str(run.path), (
+            "met the worker of another run"
+        )
     if placement.rank == 0:
         return work(run, plan)
     until = time.time() + plan.get("seconds", 0.5)

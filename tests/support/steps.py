@@ -37,9 +37,15 @@ def main(cases_file: str, out: str) -> None:
     first = Point.model_validate(cases[0]["point"])
     strategy = traits(first.implementation)
     environment = engine_traits(strategy.engine).environment(
-        os.environ, gpus=False, rendezvous=strategy.rendezvous, process=placement, quiet=True
+        os.environ,
+        gpus=False,
+        rendezvous=strategy.rendezvous,
+        process=placement,
+        quiet=True,
     )
-    os.environ.update({name: value for name, value in environment.items() if value is not None})
+    os.environ.update(
+        {name: value for name, value in environment.items() if value is not None}
+    )
     with without_unused(["sklearn"]):
         import keras
 
@@ -50,7 +56,11 @@ def main(cases_file: str, out: str) -> None:
     if strategy.engine == "tensorflow":
         from scalestudy.engines.tensorflow.tensorflow_engine import set_up
 
-        set_up(at_once=DEVICES, cpu_devices=DEVICES if placement.size == 1 else 1, deterministic=not compiled)
+        set_up(
+            at_once=DEVICES,
+            cpu_devices=DEVICES if placement.size == 1 else 1,
+            deterministic=not compiled,
+        )
     else:
         engine.set_up(first, threads=1, device="cpu")
     known: dict[tuple[str, int], Joined] = {}
@@ -75,7 +85,9 @@ def main(cases_file: str, out: str) -> None:
         group.close()
 
 
-def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) -> dict[str, Any]:
+def train(
+    engine: Engine, point: Point, joined: Joined, case: dict[str, Any]
+) -> dict[str, Any]:
     """Train a case and return its results as arrays."""
     from scalestudy.training.session import Session
 
@@ -86,7 +98,9 @@ def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) ->
         begin_alike(session.trainer, joined.group, Path(files.initial))
     before = session.trainer.weights()[0]
     if "go_on" in case:
-        session.go_on(read_position(Path(case["go_on"]), ""), read_values(Path(case["go_on"])))
+        session.go_on(
+            read_position(Path(case["go_on"]), ""), read_values(Path(case["go_on"]))
+        )
     if point.train.steps_per_call:
         session.compile()
     records = []

@@ -27,9 +27,14 @@ TIMES = (
 )
 """Columns of the report that are measured times or derived from them."""
 PAID = columns()[columns().index("cost") : columns().index("worst_quality")]
-ABOUT_TIMES = {"oversubscribed", "baseline", "speedup_note", "speedup_basis", *COLUMNS, *PAID} - {
-    "flops_per_sample"
-}
+ABOUT_TIMES = {
+    "oversubscribed",
+    "baseline",
+    "speedup_note",
+    "speedup_basis",
+    *COLUMNS,
+    *PAID,
+} - {"flops_per_sample"}
 """Columns that qualify those times, or report resources used."""
 
 SMALL_UNET = paths.SMALL_UNET.read_text()
@@ -99,7 +104,9 @@ def write_site(folder: Path, **keys: Any) -> Path:
         "exclusive": True,
     }
     file = folder / "site.toml"
-    file.write_text("".join(f"{key} = {_toml(value)}\n" for key, value in (given | keys).items()))
+    file.write_text(
+        "".join(f"{key} = {_toml(value)}\n" for key, value in (given | keys).items())
+    )
     return file
 
 
@@ -122,17 +129,26 @@ def write_study(
     file = folder / f"{name}.toml"
     task = task or shared_task(cluster, "dense", DENSE_TASK)
     sections = {
-        "data": {"source": "digits", "cache": str(cluster.root / "cache"), **(data or {})},
+        "data": {
+            "source": "digits",
+            "cache": str(cluster.root / "cache"),
+            **(data or {}),
+        },
         "train": {"epochs": epochs, "batch_size": batch_size},
         "launch": {"on": on} | ({"site": "site.toml"} if on == "slurm" else {}),
         "sweep": {"strategy": ["native"], "workers": [1], "seed": [0], **sweep},
     }
     lines = [f"task = {_toml(task)}"]
     for title, keys in sections.items():
-        lines += [f"[{title}]", *(f"{key} = {_toml(value)}" for key, value in keys.items())]
+        lines += [
+            f"[{title}]",
+            *(f"{key} = {_toml(value)}" for key, value in keys.items()),
+        ]
     file.write_text("\n".join(lines) + "\n")
     own = folder / task if task.endswith(".py") else task
-    engines = {traits(name).engine for name in sections["sweep"]["strategy"]}  # each engine builds the model
+    engines = {
+        traits(name).engine for name in sections["sweep"]["strategy"]
+    }  # each engine builds the model
     what = str(own), _toml(sections["data"]), *sorted(engines)
     if what not in cluster.prepared:
         cluster.scalestudy("data", "prepare", file)
@@ -161,7 +177,9 @@ def job_of(study: Path, point: str) -> str:
 
 
 def result(study: Path, point: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((newest_run(study, point) / "result.json").read_text())
+    found: dict[str, Any] = json.loads(
+        (newest_run(study, point) / "result.json").read_text()
+    )
     return found
 
 
@@ -180,7 +198,11 @@ def rows(cluster: Cluster, study: Path) -> dict[tuple[str, int], dict[str, str]]
     text = cluster.run_quietly("report", results_of(study), "--format", "csv")
     table = {}
     for row in csv.DictReader(io.StringIO(text)):
-        kept = {key: value for key, value in row.items() if not _is_time(key) and key not in ABOUT_TIMES}
+        kept = {
+            key: value
+            for key, value in row.items()
+            if not _is_time(key) and key not in ABOUT_TIMES
+        }
         table[row["implementation"], int(row["workers"])] = kept
     return table
 
@@ -191,5 +213,9 @@ def _is_time(column: str) -> bool:
 
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items())
+            + "}"
+        )
     return json.dumps(value)

@@ -48,8 +48,12 @@ def run(
     """A finished run whose epochs add up to its result; `losses` are the losses of its first epochs."""
     swept = swept or {}
     rate = throughput or 100.0
-    seconds = training_seconds if training_seconds is not None else epochs * samples / rate
-    name = name or "-".join([strategy, f"w{workers}", f"s{seed}", *(str(v) for v in swept.values())])
+    seconds = (
+        training_seconds if training_seconds is not None else epochs * samples / rate
+    )
+    name = name or "-".join(
+        [strategy, f"w{workers}", f"s{seed}", *(str(v) for v in swept.values())]
+    )
     records, elapsed = [], 0.0
     weights = [1.25 if number == 0 and epochs > 1 else 1.0 for number in range(epochs)]
     for number, weight in enumerate(weights, start=1):
@@ -67,7 +71,10 @@ def run(
                 input_seconds=0.03 * spent,
                 evaluation_seconds=0.05 * spent,
                 elapsed_training_seconds=elapsed,
-                validation={"loss": 0.08 + 0.6 * left, metric: quality * (1 - left / 3)},
+                validation={
+                    "loss": 0.08 + 0.6 * left,
+                    metric: quality * (1 - left / 3),
+                },
             )
         )
     phases = {
@@ -81,7 +88,8 @@ def run(
     result = Result(
         name=name,
         strategy=strategy,
-        implementation=implementation or ("single" if strategy == "native" and workers == 1 else strategy),
+        implementation=implementation
+        or ("single" if strategy == "native" and workers == 1 else strategy),
         communication=communication,
         workers=workers,
         seed=seed,
@@ -121,16 +129,23 @@ def changed(run: Run, **fields: Any) -> Run:
 
 def on_nodes(run: Run, per_node: int) -> Run:
     """The run with a record of each rank, so many ranks on a node."""
-    return on_hosts(run, *(f"node{number // per_node}" for number in range(run.result.workers)))
+    return on_hosts(
+        run, *(f"node{number // per_node}" for number in range(run.result.workers))
+    )
 
 
 def on_hosts(run: Run, *hosts: str) -> Run:
     """The run with a record of each rank on these hosts."""
     records = ({"rank": number, "host": host} for number, host in enumerate(hosts))
-    return replace(run, ranks=tuple(rank(len(hosts)).model_copy(update=record) for record in records))
+    return replace(
+        run,
+        ranks=tuple(rank(len(hosts)).model_copy(update=record) for record in records),
+    )
 
 
-def rows(strategy: str, of: str, values: dict[int, Sequence[Any]], **options: Any) -> list[Run]:
+def rows(
+    strategy: str, of: str, values: dict[int, Sequence[Any]], **options: Any
+) -> list[Run]:
     """Runs whose field `of` has these values: one list by number of workers, one value for each seed."""
     return [
         run(strategy, workers, seed, **{of: value}, **options)
@@ -162,7 +177,14 @@ def rank(size: int = 1) -> RankRecord:
 def published(epochs: int = 8) -> list[Run]:
     """The published U-Net table with one seed; times, speed-ups and IoU are published, epochs synthetic."""
     runs = []
-    for workers, (native, s_native, iou_native, horovod, s_horovod, iou_horovod) in U_NET.items():
+    for workers, (
+        native,
+        s_native,
+        iou_native,
+        horovod,
+        s_horovod,
+        iou_horovod,
+    ) in U_NET.items():
         for strategy, seconds, speed, iou in (
             ("native", native, s_native, iou_native),
             ("horovod", horovod, s_horovod, iou_horovod),
@@ -177,7 +199,9 @@ def published(epochs: int = 8) -> list[Run]:
                     quality=iou,
                     epochs=epochs,
                     samples=896,
-                    implementation=None if workers == 1 or strategy == "horovod" else "multiworker",
+                    implementation=None
+                    if workers == 1 or strategy == "horovod"
+                    else "multiworker",
                 )
             )
     return runs
@@ -220,7 +244,10 @@ def oversubscribed() -> list[Run]:
     """Two workers fit the synthetic machine, four do not."""
     reason = "4 workers with 1 core each on 2 cores"
     runs = seeded((1, 2), ("horovod",))
-    return runs + [run("horovod", 4, seed, throughput=140.0, oversubscribed=reason) for seed in range(3)]
+    return runs + [
+        run("horovod", 4, seed, throughput=140.0, oversubscribed=reason)
+        for seed in range(3)
+    ]
 
 
 def summarise(runs: Sequence[Run]) -> list[Row]:
@@ -263,15 +290,27 @@ def unfinished() -> list[Planned]:
             "Rank 3 was ended by signal 9: <script>alert('reason')</script>",
         ),
         Planned("horovod-w16-s0", "horovod", 16, 0, "missing"),
-        Planned("horovod-w16-s1", "horovod", 16, 1, "running", (), "points/horovod-w16-s1/run-1"),
+        Planned(
+            "horovod-w16-s1",
+            "horovod",
+            16,
+            1,
+            "running",
+            (),
+            "points/horovod-w16-s1/run-1",
+        ),
     ]
 
 
-def write(path: Path, name: str, runs: list[Run], planned: list[Planned] | None = None) -> StudyFolder:
+def write(
+    path: Path, name: str, runs: list[Run], planned: list[Planned] | None = None
+) -> StudyFolder:
     """Write synthetic runs as a study folder; `planned` are the points without a result."""
     everything = [*plan(runs), *(planned or [])]
     points = {point.name: _point(name, point) for point in everything}
-    folder = StudyFolder.create_or_open(path, Study(name=name, task="unet"), list(points.values()), "")
+    folder = StudyFolder.create_or_open(
+        path, Study(name=name, task="unet"), list(points.values()), ""
+    )
     for made in runs:
         run_folder = folder.new_run(points[made.result.name])
         run_folder.write_rank(rank(made.result.workers))

@@ -7,7 +7,12 @@ from scalestudy.config.catalog import task_defaults
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedData, ResolvedLaunch, TrainSettings
 from scalestudy.features.diagnose.ablation import AblationTimes, BlockName, BlockTimes
-from scalestudy.features.diagnose.decomposition import Diagnosis, DiagnosisTerms, RoundTimes, decompose
+from scalestudy.features.diagnose.decomposition import (
+    Diagnosis,
+    DiagnosisTerms,
+    RoundTimes,
+    decompose,
+)
 
 WHOLE = RoundTimes(
     whole=0.100,
@@ -32,7 +37,9 @@ TERMS = DiagnosisTerms(
 
 def point(batch: str = "global", **changes: Any) -> Point:
     """Horovod on two workers."""
-    train = task_defaults("cnn").complete_train(TrainSettings(batch=batch, batch_size=64))  # type: ignore[arg-type]
+    train = task_defaults("cnn").complete_train(
+        TrainSettings(batch=batch, batch_size=64)
+    )  # type: ignore[arg-type]
     values: dict[str, Any] = {
         "name": "horovod-w2-s0",
         "study": "made",
@@ -48,7 +55,11 @@ def point(batch: str = "global", **changes: Any) -> Point:
 
 
 def block(
-    name: BlockName, seconds: float, samples: int = 32, calls: int = 4, wait: float = 0.0
+    name: BlockName,
+    seconds: float,
+    samples: int = 32,
+    calls: int = 4,
+    wait: float = 0.0,
 ) -> BlockTimes:
     """A block of calls of one step, each taking `seconds` including its `wait`."""
     return BlockTimes(
@@ -63,11 +74,15 @@ def block(
 
 def rank(number: int, *blocks: BlockTimes, **changes: Any) -> AblationTimes:
     """A rank on one core."""
-    return AblationTimes(rank=number, host="node", cpus=(number,), blocks=blocks, **changes)
+    return AblationTimes(
+        rank=number, host="node", cpus=(number,), blocks=blocks, **changes
+    )
 
 
 def made(
-    rounds: Sequence[RoundTimes] = (WHOLE,), terms: DiagnosisTerms = TERMS, of: Point | None = None
+    rounds: Sequence[RoundTimes] = (WHOLE,),
+    terms: DiagnosisTerms = TERMS,
+    of: Point | None = None,
 ) -> Diagnosis:
     """A diagnosis of these rounds."""
     ranks = [rank(number) for number in range(len(rounds[0].together))]

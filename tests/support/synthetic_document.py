@@ -36,7 +36,10 @@ def document() -> Document:
         HOSTILE,
         (
             Paragraph("Set `launch.cpus_per_worker = 4`: input 31 %."),
-            Section("Results", (table, Drawing(figure), Section("By node", (Paragraph(HOSTILE),)))),
+            Section(
+                "Results",
+                (table, Drawing(figure), Section("By node", (Paragraph(HOSTILE),))),
+            ),
             Items(("first", "second"), ordered=True),
             Items((HOSTILE,)),
             Folded("Logs", (Code("a  b\n```\n\\end{x} <i>", "text"),)),

@@ -25,7 +25,9 @@ STRATEGIES = ("mirrored", "multiworker", "horovod", "virtual")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
-def report(runs: list[Run], planned: list[Planned], name: str = "<script>alert(1)</script>") -> str:
+def report(
+    runs: list[Run], planned: list[Planned], name: str = "<script>alert(1)</script>"
+) -> str:
     """The report of synthetic runs."""
     return page(analyse(name, runs, planned))
 
@@ -42,7 +44,10 @@ def swept() -> list[Run]:
         for size in (8, 16)
         for rate in (0.1, 0.2)
         for run in synthetic.seeded(
-            (1, 2, 4), ("mirrored", "horovod"), 1, {"train.batch_size": size, "train.learning_rate": rate}
+            (1, 2, 4),
+            ("mirrored", "horovod"),
+            1,
+            {"train.batch_size": size, "train.learning_rate": rate},
         )
     ]
 
@@ -58,10 +63,16 @@ def _data() -> str:
         sizes=[((32, 48), 12, "a.png")],
         classes=[ClassCount("cell", 12, 0.9, {"train": 9, "validation": 3})],
         warnings=[
-            DataWarning("duplicate", "1 image again", "Remove it.", ("a = b",), serious=True),
-            DataWarning("empty-mask", "7 masks without any labelled pixel", "Look.", ("m.png",)),
+            DataWarning(
+                "duplicate", "1 image again", "Remove it.", ("a = b",), serious=True
+            ),
+            DataWarning(
+                "empty-mask", "7 masks without any labelled pixel", "Look.", ("m.png",)
+            ),
         ],
-        pictures=[SamplePicture("images/1.png", "32 x 48, cell 10.0%", grey, grey + 20)],
+        pictures=[
+            SamplePicture("images/1.png", "32 x 48, cell 10.0%", grey, grey + 20)
+        ],
     )
     return html(inspection_document([inspection]))
 
@@ -80,10 +91,16 @@ def _gallery() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "report": lambda: report(synthetic.seeded((1, 2, 4), STRATEGIES), synthetic.unfinished()),
+    "report": lambda: report(
+        synthetic.seeded((1, 2, 4), STRATEGIES), synthetic.unfinished()
+    ),
     "report-swept": lambda: report(swept(), []),
-    "report-long": lambda: report(synthetic.seeded((1, 2, 4, 8, 16, 32), STRATEGIES), []),
-    "report-two-workers": lambda: report(synthetic.seeded((1, 2), ("horovod",), seeds=1), []),
+    "report-long": lambda: report(
+        synthetic.seeded((1, 2, 4, 8, 16, 32), STRATEGIES), []
+    ),
+    "report-two-workers": lambda: report(
+        synthetic.seeded((1, 2), ("horovod",), seeds=1), []
+    ),
     "report-nothing-yet": lambda: report([], synthetic.unfinished()),
     "report-whole": lambda: page(synthetic_whole.whole()),
     "statement": lambda: html(synthetic_whole.statement_page()),

@@ -62,7 +62,12 @@ def result_of(point: Point, quality: float = 0.75, wall: float = 5.0) -> Result:
     )
     unknown = {"quality": None, "best_quality": None, "best_epoch": None, "epochs": 0}
     return result.model_copy(
-        update={"timing": timing, "wall_seconds": wall - seconds, "training_seconds": seconds, **unknown}
+        update={
+            "timing": timing,
+            "wall_seconds": wall - seconds,
+            "training_seconds": seconds,
+            **unknown,
+        }
     )
 
 
@@ -104,21 +109,29 @@ class FakeLauncher:
         self.quality: Callable[[Point], float] = lambda point: 0.75
         self.wall: Callable[[Point], float] = lambda point: 5.0
 
-    def __call__(self, folder: StudyFolder, point: Point, hold: object = None) -> Iterator[Moved]:
+    def __call__(
+        self, folder: StudyFolder, point: Point, hold: object = None
+    ) -> Iterator[Moved]:
         if point.name in self.share:
             point = point.on(oversubscribed=SHARED_CORES)
         self.points.append(point)
         run = folder.new_run(point)
         yield Moved(point.name)
-        run.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0))
+        run.write_progress(
+            Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0)
+        )
         yield Moved(point.name)
         if point.name == self.interrupt:
-            run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
+            run.write_failure(
+                Failure(rank=None, exit_code=None, reason="interrupted by the user")
+            )
             raise KeyboardInterrupt
         self.ran.append(point.name)
         if point.name in self.fail:
             reason = "rank 1 ended with exit code 3"
-            run.write_failure(Failure(rank=1, exit_code=3, reason=reason, tail=["last words"]))
+            run.write_failure(
+                Failure(rank=1, exit_code=3, reason=reason, tail=["last words"])
+            )
         else:
             finish(run, self.quality(point), self.wall(point))
             if point.name in self.disturb:

@@ -6,7 +6,9 @@ LONG = 200_000
 """Samples per epoch, so many that start-up is negligible."""
 
 
-def several(strategy, workers, throughput, quality=0.95, swept=None, samples=LONG, **options):
+def several(
+    strategy, workers, throughput, quality=0.95, swept=None, samples=LONG, **options
+):
     """Three seeds that hardly differ."""
     return [
         synthetic.run(
@@ -24,7 +26,11 @@ def several(strategy, workers, throughput, quality=0.95, swept=None, samples=LON
 
 
 def series(strategy, throughputs, **options):
-    return [run for workers, t in throughputs.items() for run in several(strategy, workers, t, **options)]
+    return [
+        run
+        for workers, t in throughputs.items()
+        for run in several(strategy, workers, t, **options)
+    ]
 
 
 NATIVE = {1: 100, 2: 180, 4: 312, 8: 540}

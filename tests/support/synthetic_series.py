@@ -18,7 +18,9 @@ def series(times, *, update="growing", per_node=None, runs=3, spread=0.0, noise=
         per_node: Workers of a full node; None if nodes are unknown.
         noise: A generator; its normal numbers times `spread` are added to the logarithms.
     """
-    steps = np.tile(np.linspace(-1, 1, runs) if runs > 1 else np.zeros(1), (len(times), 1))
+    steps = np.tile(
+        np.linspace(-1, 1, runs) if runs > 1 else np.zeros(1), (len(times), 1)
+    )
     if noise is None:
         # The order differs between rows, so that blocks have no common effect.
         steps = np.array([np.roll(row, place) for place, row in enumerate(steps)])
@@ -26,13 +28,17 @@ def series(times, *, update="growing", per_node=None, runs=3, spread=0.0, noise=
         steps = noise.standard_normal(steps.shape)
     key = Key("horovod", min(times), "{}")
     values = {
-        key.on(count): {seed: seconds * math.exp(spread * step) for seed, step in enumerate(row)}
+        key.on(count): {
+            seed: seconds * math.exp(spread * step) for seed, step in enumerate(row)
+        }
         for (count, seconds), row in zip(times.items(), steps.tolist(), strict=True)
     }
     return Series(
         key=key,
         different=tuple(sorted(times)),
-        times=measured(values, dict.fromkeys(values, LOGARITHM), [list(values)], LOGARITHM),
+        times=measured(
+            values, dict.fromkeys(values, LOGARITHM), [list(values)], LOGARITHM
+        ),
         samples=6000,
         update=update,
         nodes={n: -(-n // per_node) for n in times} if per_node else {},

@@ -22,10 +22,13 @@ def whole() -> Findings:
     runs = [
         panels.on_gpus(run)
         for cores in (2, 4)
-        for run in synthetic.seeded((1, 2, 4), ("mirrored",), 2, {CORES: cores}, serial=0.1 / cores)
+        for run in synthetic.seeded(
+            (1, 2, 4), ("mirrored",), 2, {CORES: cores}, serial=0.1 / cores
+        )
     ]
     theirs = [
-        imported_run(n, strategy="native", training_seconds=seconds) for n, seconds in ((1, 60.0), (2, 31.0))
+        imported_run(n, strategy="native", training_seconds=seconds)
+        for n, seconds in ((1, 60.0), (2, 31.0))
     ]
     findings = analyse("whole", [*runs, *theirs])
     return replace(findings, readings=(READ,))
@@ -42,4 +45,6 @@ def comparison_page() -> Document:
     from scalestudy.features.compare.comparison import compare
     from scalestudy.features.compare.comparison_page import compare_document
 
-    return compare_document(compare(two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True})))
+    return compare_document(
+        compare(two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True}))
+    )

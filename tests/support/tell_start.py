@@ -30,15 +30,31 @@ def facts() -> dict[str, Any]:
         "parent": os.getppid(),
         "leads": (os.getsid(0) == os.getpid(), os.getpgrp() == os.getpid()),
         "cores": sorted(os.sched_getaffinity(0)),
-        "handlers": {int(number): str(how).partition(" at ")[0] for number, how in handlers.items()},
+        "handlers": {
+            int(number): str(how).partition(" at ")[0]
+            for number, how in handlers.items()
+        },
         "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         "streams": [
-            (stream.encoding, stream.errors, stream.line_buffering, stream.write_through)
+            (
+                stream.encoding,
+                stream.errors,
+                stream.line_buffering,
+                stream.write_through,
+            )
             for stream in (sys.stdout, sys.stderr)
         ],
-        "files": sorted({int(name) for name in os.listdir("/proc/self/fd")} - {os_fd()}),
-        "limits": [resource.getrlimit(which) for which in (resource.RLIMIT_NOFILE, resource.RLIMIT_AS)],
-        "threads": (threading.active_count(), sorted({pool["num_threads"] for pool in threadpool_info()})),
+        "files": sorted(
+            {int(name) for name in os.listdir("/proc/self/fd")} - {os_fd()}
+        ),
+        "limits": [
+            resource.getrlimit(which)
+            for which in (resource.RLIMIT_NOFILE, resource.RLIMIT_AS)
+        ],
+        "threads": (
+            threading.active_count(),
+            sorted({pool["num_threads"] for pool in threadpool_info()}),
+        ),
         "collects": (gc.isenabled(), gc.get_threshold()),
         "writes_bytecode": not sys.dont_write_bytecode,
     }

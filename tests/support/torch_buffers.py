@@ -27,7 +27,10 @@ class Net(nn.Module):
         super().__init__()
         self.first = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
         self.rest = nn.Sequential(
-            Centred(), nn.Dropout(0.2), nn.Flatten(), nn.Linear(4 * (size - 2) ** 2, classes)
+            Centred(),
+            nn.Dropout(0.2),
+            nn.Flatten(),
+            nn.Linear(4 * (size - 2) ** 2, classes),
         )
 
     def forward(self, x):

@@ -24,7 +24,11 @@ from scalestudy.engines.keras.arithmetic import begin
 from scalestudy.engines.keras.layer_context import Working, working
 from scalestudy.engines.keras.phases import flops_of
 from scalestudy.engines.torch.torch_engine import ENGINE
-from scalestudy.engines.torch.torch_layers import RunningStatistics, adapt_model, batch_norms
+from scalestudy.engines.torch.torch_layers import (
+    RunningStatistics,
+    adapt_model,
+    batch_norms,
+)
 from scalestudy.engines.torch.torch_optimizers import make_optimizer
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import ModelRecord
@@ -38,12 +42,26 @@ from scalestudy.util.errors import UserError
 
 FOLDER = Path(sys.argv[1])
 TRAIN = ResolvedTrain.model_validate(
-    {"epochs": 1, "batch_size": 8, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
+    {
+        "epochs": 1,
+        "batch_size": 8,
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "schedule": "constant",
+    }
 )
 
 
 def info(kind: str, shape: tuple[int, int, int], classes: int, **more: Any) -> DataInfo:
-    return DataInfo(kind, shape, classes, more.get("ignore"), (), None, *of_images(kind, shape, classes))
+    return DataInfo(
+        kind,
+        shape,
+        classes,
+        more.get("ignore"),
+        (),
+        None,
+        *of_images(kind, shape, classes),
+    )
 
 
 def task_file(data: DataInfo, **names: Any) -> Any:
@@ -54,19 +72,28 @@ def task_file(data: DataInfo, **names: Any) -> Any:
 
 
 def difference(one: Any, other: Any) -> float:
-    return float((torch.as_tensor(one).double() - torch.as_tensor(other).double()).abs().max())
+    return float(
+        (torch.as_tensor(one).double() - torch.as_tensor(other).double()).abs().max()
+    )
 
 
 def take_over(net: nn.Module, model: keras.Model) -> None:
     """Copy the weights of a Keras model with the same architecture into a module."""
     if isinstance(net, torch_unet.UNet):
         pairs = zip(net.up, net.decoder, strict=True)
-        parts = [*net.encoder, net.bridge, *(part for pair in pairs for part in pair), net.head]
+        parts = [
+            *net.encoder,
+            net.bridge,
+            *(part for pair in pairs for part in pair),
+            net.head,
+        ]
         layers = [layer for part in parts for layer in part.modules()]
     else:
         layers = list(net.modules())
     weights = iter(model.get_weights())
-    spatial = next((layer.output.shape[1:] for layer in model.layers if "pool" in layer.name), None)
+    spatial = next(
+        (layer.output.shape[1:] for layer in model.layers if "pool" in layer.name), None
+    )
     for layer in layers:
         for name in ("weight", "bias", "running_mean", "running_var"):
             if getattr(layer, name, None) is None:
@@ -75,7 +102,9 @@ def take_over(net: nn.Module, model: keras.Model) -> None:
             if value.ndim == 4:
                 value = value.permute(3, 2, 0, 1)
             elif value.ndim == 2:
-                if spatial is not None and len(value) == np.prod(spatial):  # flattened channels first
+                if spatial is not None and len(value) == np.prod(
+                    spatial
+                ):  # flattened channels first
                     value = value.view(*spatial, -1).permute(2, 0, 1, 3).flatten(0, 2)
                 value = value.T
             with torch.no_grad():
@@ -94,13 +123,18 @@ def architectures() -> dict[str, Any]:
         take_over(one.model.module, other.model)
         images = torch.rand(3, *data.input_shape)
         targets = torch.randint(
-            0, data.classes, (3, *data.input_shape[:2])[: 3 if data.kind == "masks" else 1]
+            0,
+            data.classes,
+            (3, *data.input_shape[:2])[: 3 if data.kind == "masks" else 1],
         )
         quality = next(iter(one.metrics))
         values = []
         with torch.no_grad():
             for task in (one, other):
-                outputs, metric = task.model(images, training=False), task.metrics[quality]
+                outputs, metric = (
+                    task.model(images, training=False),
+                    task.metrics[quality],
+                )
                 metric.update_state(*task.seen_by(quality, targets, outputs))
                 shown = task.model.probabilities(outputs) if task is one else outputs
                 values.append((shown, task.loss(targets, outputs), metric.result()))
@@ -111,10 +145,14 @@ def architectures() -> dict[str, Any]:
             torch.manual_seed(0)
             with working(Working(Slice(None, None, 4, 3, 9, step=5), 1 / 3)):
                 outputs = task.model(images, training=True)
-            trained.append(task.model.probabilities(outputs) if task is one else outputs)
+            trained.append(
+                task.model.probabilities(outputs) if task is one else outputs
+            )
         found[name] = {
             "parameters": [task.model.count_params() for task in (one, other)],
-            "flops": [flops_of(task.model, task.trained).per_sample for task in (one, other)],
+            "flops": [
+                flops_of(task.model, task.trained).per_sample for task in (one, other)
+            ],
             "differences": [difference(a, b) for a, b in zip(*values, strict=True)],
             "training": difference(*(values.detach() for values in trained)),
         }
@@ -182,15 +220,27 @@ def objectives() -> dict[str, Any]:
     pixels = {}
     for name, loss in (("name", "bce"), ("object", nn.BCEWithLogitsLoss())):
         torch.manual_seed(1)
-        task = task_file(masks, model=lambda data: nn.Conv2d(1, 1, 3, padding=1), loss=loss, metrics=["iou"])
+        task = task_file(
+            masks,
+            model=lambda data: nn.Conv2d(1, 1, 3, padding=1),
+            loss=loss,
+            metrics=["iou"],
+        )
         pixels[name] = task.loss(labels, task.model(torch.ones(2, 8, 8, 1))).tolist()
     ends = {"net": net, "soft": lambda data: nn.Sequential(net(data), nn.Softmax(1))}
     notes = {}
-    for name, logits in (("net", True), ("soft", True), ("soft", False), ("net", False)):
+    for name, logits in (
+        ("net", True),
+        ("soft", True),
+        ("soft", False),
+        ("net", False),
+    ):
         task = task_file(data, model=ends[name], loss="cross_entropy", logits=logits)
         try:
             notes[f"{name} {logits}"] = len(
-                note_on_logits(task.model, task.model(images * 50), "cross_entropy", "own.py")
+                note_on_logits(
+                    task.model, task.model(images * 50), "cross_entropy", "own.py"
+                )
             )
         except UserError:
             notes[f"{name} {logits}"] = "refused"
@@ -208,17 +258,29 @@ def objectives() -> dict[str, Any]:
         nn.init.constant_(last.weight, 0.01)
         nn.init.constant_(last.bias, 0.1)
         task = task_file(
-            masks, model=lambda data, ends=(last, end): nn.Sequential(*ends), loss="bce", metrics=["iou"]
+            masks,
+            model=lambda data, ends=(last, end): nn.Sequential(*ends),
+            loss="bce",
+            metrics=["iou"],
         )
-        notes[name] = len(note_on_logits(task.model, task.model(torch.ones(2, 8, 8, 1)), "bce", "own.py"))
+        notes[name] = len(
+            note_on_logits(
+                task.model, task.model(torch.ones(2, 8, 8, 1)), "bce", "own.py"
+            )
+        )
     return {
         "losses": losses,
         "pixels": pixels,
         "notes": notes,
         "class": refused(model=lambda data: nn.Linear, loss="cross_entropy"),
-        "metric": refused(model=net, loss="cross_entropy", metrics=["accuracy", nn.Linear(1, 1)]),
+        "metric": refused(
+            model=net, loss="cross_entropy", metrics=["accuracy", nn.Linear(1, 1)]
+        ),
         "wrapped": [
-            refused(model=lambda data, wrap=wrap: nn.Sequential(wrap(net(data))), loss="cross_entropy")
+            refused(
+                model=lambda data, wrap=wrap: nn.Sequential(wrap(net(data))),
+                loss="cross_entropy",
+            )
             for wrap in (torch.compile, torch.jit.script, nn.DataParallel)
         ],
         "lazy": lazy_parameters(data),
@@ -239,7 +301,12 @@ class TwoArguments(nn.Module):
 
 def two_arguments() -> str:
     columns = {name: Column((3,), "float32", 0.0, 1.0) for name in "ab"}
-    words: dict[str, Any] = {"kind": "custom", "precision": "float32", "logits": True, "file": "own.py"}
+    words: dict[str, Any] = {
+        "kind": "custom",
+        "precision": "float32",
+        "logits": True,
+        "file": "own.py",
+    }
     try:
         ModuleModel(TwoArguments(), columns, **words)
     except UserError as error:
@@ -250,7 +317,9 @@ def two_arguments() -> str:
 def lazy_parameters(data: DataInfo) -> int:
     """Parameters of a module whose input shape is set by its first batch."""
     module = nn.Sequential(nn.Flatten(), nn.LazyLinear(3))
-    return task_file(data, model=lambda data: module, loss="cross_entropy").model.count_params()
+    return task_file(
+        data, model=lambda data: module, loss="cross_entropy"
+    ).model.count_params()
 
 
 class Latents(nn.Module):
@@ -269,7 +338,10 @@ class Averaged(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layer, self.average = nn.Linear(1, 3), nn.Linear(1, 3).requires_grad_(False)
+        self.layer, self.average = (
+            nn.Linear(1, 3),
+            nn.Linear(1, 3).requires_grad_(False),
+        )
 
     def forward(self, x: Any) -> Any:
         with torch.set_grad_enabled(self.training):
@@ -316,7 +388,10 @@ def point_of(task: str, workers: int, bucket_size: str = "auto", **train: Any) -
             "task": task,
             "engine": "torch",
             "strategy": "torch-virtual",
-            "terms": {"implementation": "torch-virtual", "launch": {"bucket_size": bucket_size}},
+            "terms": {
+                "implementation": "torch-virtual",
+                "launch": {"bucket_size": bucket_size},
+            },
             "workers": workers,
             "seed": 0,
             "train": settings,
@@ -357,7 +432,9 @@ def workers() -> dict[str, Any]:
     own, plain, found = FOLDER / "own.py", str(FOLDER / "plain.py"), {}
     own.write_text(OWN.replace("MOMENTUM", "0.2"))
     Path(plain).write_text(
-        OWN.replace("norm, nn.ReLU(), nn.Dropout2d(0.3)", "nn.ReLU()").replace("MOMENTUM", "0.2")
+        OWN.replace("norm, nn.ReLU(), nn.Dropout2d(0.3)", "nn.ReLU()").replace(
+            "MOMENTUM", "0.2"
+        )
     )
     for task, train in (
         (plain, {}),
@@ -369,11 +446,15 @@ def workers() -> dict[str, Any]:
         for count in (2, 3):
             weights, others = trained(task, count, **train)
             apart = max(difference(a, b) for a, b in zip(one, weights, strict=True))
-            found[f"{Path(task).stem} {train} {count}"] = max(apart, difference(losses, others))
+            found[f"{Path(task).stem} {train} {count}"] = max(
+                apart, difference(losses, others)
+            )
     precise, _ = trained("torch_cnn", 2, precision="float32")
     for precision in ("mixed_bfloat16", "mixed_float16"):
         mixed, _ = trained("torch_cnn", 2, precision=precision)
-        found[precision] = [difference(a, b) for a, b in zip(precise, mixed, strict=True)]
+        found[precision] = [
+            difference(a, b) for a, b in zip(precise, mixed, strict=True)
+        ]
     return found
 
 
@@ -385,8 +466,14 @@ def layouts() -> list[bool]:
     def look(gradients: Any) -> None:
         found.append(gradients[0].is_contiguous(memory_format=torch.channels_last))
 
-    pool = next(layer for layer in task.model.module.modules() if isinstance(layer, nn.MaxPool2d))
-    pool.register_forward_hook(lambda layer, inputs, outputs: outputs.grad_fn.register_prehook(look) and None)
+    pool = next(
+        layer
+        for layer in task.model.module.modules()
+        if isinstance(layer, nn.MaxPool2d)
+    )
+    pool.register_forward_hook(
+        lambda layer, inputs, outputs: outputs.grad_fn.register_prehook(look) and None
+    )
     task.model(torch.rand(2, 12, 12, 1), training=True).sum().backward()
     return found
 
@@ -402,9 +489,13 @@ def statistics() -> dict[str, Any]:
             layer(part)
         ours = []
         for start, count in ((0, 3), (3, 2)):
-            net = nn.Sequential(nn.BatchNorm2d(3, momentum=momentum), nn.Flatten(), nn.Linear(48, 3))
+            net = nn.Sequential(
+                nn.BatchNorm2d(3, momentum=momentum), nn.Flatten(), nn.Linear(48, 3)
+            )
             data = info("classes", (4, 4, 3), 3)
-            task = task_file(data, model=lambda data, net=net: net, loss="cross_entropy")
+            task = task_file(
+                data, model=lambda data, net=net: net, loss="cross_entropy"
+            )
             adapt_model(task.model, seed=0, sync_batch_norm=False)
             part = Slice(None, None, start, count, 5)
             weighted = RunningStatistics(batch_norms(task.model), processes=2)
@@ -416,28 +507,37 @@ def statistics() -> dict[str, Any]:
         for name in ("running_mean", "running_var"):
             mean = sum(getattr(layer, name).double() for layer in ours) / 2
             by_rows = sum(
-                share * getattr(layer, name) for share, layer in zip((0.6, 0.4), plain, strict=True)
+                share * getattr(layer, name)
+                for share, layer in zip((0.6, 0.4), plain, strict=True)
             )
             found[f"{name} {momentum}"] = difference(mean, by_rows)
-        found[f"tracked {momentum}"] = [int(layer.num_batches_tracked) for layer in ours]
+        found[f"tracked {momentum}"] = [
+            int(layer.num_batches_tracked) for layer in ours
+        ]
     return found
 
 
 def resumed() -> float:
     """Difference between a run resumed in its middle and an uninterrupted one."""
     own = FOLDER / "resumed.py"
-    own.write_text(OWN.replace("MOMENTUM", "None").replace("nn.ReLU()", "nn.AlphaDropout(0.1)"))
+    own.write_text(
+        OWN.replace("MOMENTUM", "None").replace("nn.ReLU()", "nn.AlphaDropout(0.1)")
+    )
     whole = session(str(own), 2)
     epochs = whole.epoch_records()
     next(epochs)
     values = whole.trainer.values()
-    values = type(values)([np.copy(v) for v in values.common], [np.copy(v) for v in values.own])
+    values = type(values)(
+        [np.copy(v) for v in values.common], [np.copy(v) for v in values.own]
+    )
     next(epochs)
     again = session(str(own), 2)
     following = again.epoch_records()
     next(following)
     again.trainer.assign(values)
-    torch.rand(3)  # AlphaDropout draws from PyTorch's own generator, whose state differs after a resume
+    torch.rand(
+        3
+    )  # AlphaDropout draws from PyTorch's own generator, whose state differs after a resume
     next(following)
     pairs = zip(whole.trainer.weights()[0], again.trainer.weights()[0], strict=True)
     return max(difference(one, other) for one, other in pairs)
@@ -464,7 +564,9 @@ def called() -> dict[str, Any]:
     made.trainer.task.callbacks.extend(
         [
             keras.callbacks.LearningRateScheduler(lambda epoch, rate: 0.04 / 2**epoch),
-            keras.callbacks.EarlyStopping("val_loss", min_delta=100, restore_best_weights=True),
+            keras.callbacks.EarlyStopping(
+                "val_loss", min_delta=100, restore_best_weights=True
+            ),
         ]
     )
     records, after = [], []
@@ -474,22 +576,35 @@ def called() -> dict[str, Any]:
     kept = made.trainer.weights()[0]
     return {
         "rates": [record.learning_rate for record in records],
-        "best": max(difference(one, other) for one, other in zip(after[0], kept, strict=True)),
+        "best": max(
+            difference(one, other) for one, other in zip(after[0], kept, strict=True)
+        ),
     }
 
 
-def frozen(text: str = OWN.replace("MOMENTUM", "0.2") + 'pretrained = ["0", "1"]\n') -> dict[str, Any]:
+def frozen(
+    text: str = OWN.replace("MOMENTUM", "0.2") + 'pretrained = ["0", "1"]\n',
+) -> dict[str, Any]:
     """Which weights of a task change while its first layers are frozen, and afterwards."""
     own = FOLDER / "frozen.py"
     own.write_text(text)
     made = session(str(own), 1, frozen_epochs=1)
-    names = [weight.path.replace("/", ".").removeprefix("net.") for weight in made.trainer.task.model.weights]
+    names = [
+        weight.path.replace("/", ".").removeprefix("net.")
+        for weight in made.trainer.task.model.weights
+    ]
     epochs, moved = made.epoch_records(), []
     before = made.trainer.weights()[0]
     for _ in range(2):
         next(epochs)
         after = made.trainer.weights()[0]
-        moved.append([n for n, a, b in zip(names, before, after, strict=True) if not np.array_equal(a, b)])
+        moved.append(
+            [
+                n
+                for n, a, b in zip(names, before, after, strict=True)
+                if not np.array_equal(a, b)
+            ]
+        )
         before = [np.copy(value) for value in after]
     return {"names": names, "moved": moved}
 
@@ -509,9 +624,15 @@ def fresh() -> dict[str, Any]:
         before = [variable.value.clone() for variable in made.trainer.local]
         with made.evaluating():
             found.append([variable.value.clone() for variable in made.trainer.local])
-        left += [difference(a, b.value) for a, b in zip(before, made.trainer.local, strict=True)]
+        left += [
+            difference(a, b.value)
+            for a, b in zip(before, made.trainer.local, strict=True)
+        ]
     prepared, split = digits()
-    rows = prepared.inputs[statistics_samples(split.train, 0)].transpose(0, 3, 1, 2) / 255.0
+    rows = (
+        prepared.inputs[statistics_samples(split.train, 0)].transpose(0, 3, 1, 2)
+        / 255.0
+    )
     with torch.no_grad():
         values = made.trainer.task.model.module[0](torch.tensor(rows))
     known = values.mean((0, 2, 3)), values.var((0, 2, 3), correction=0)
@@ -546,13 +667,17 @@ def exported() -> dict[str, float]:
         }
     )
     told = torch.tensor(ENGINE.inference(str(path), record).outputs(images, 1 / 255))
-    found = {"present": difference(told, made.trainer.inference().outputs(images, 1 / 255))}
+    found = {
+        "present": difference(told, made.trainer.inference().outputs(images, 1 / 255))
+    }
     given = torch.from_numpy(images).permute(0, 3, 1, 2)
     for form in ("pt2", "onnx"):
         out = str(FOLDER / f"exported.{form}")
         ENGINE.export(str(path), record, out, form)
         if form == "onnx":
-            outputs = torch.tensor(onnxruntime.InferenceSession(out).run(None, {"image": given.numpy()})[0])
+            outputs = torch.tensor(
+                onnxruntime.InferenceSession(out).run(None, {"image": given.numpy()})[0]
+            )
         else:
             outputs = torch.export.load(out).module()(given)
         found[form] = difference(torch.softmax(outputs.detach(), 1), told)

@@ -39,7 +39,14 @@ from scalestudy.tasks import label_losses
 from scalestudy.training.session import Session
 
 FOLDER = Path(sys.argv[1])
-READS = ("_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select", "_unique2")
+READS = (
+    "_local_scalar_dense",
+    "nonzero",
+    "equal",
+    "is_nonzero",
+    "masked_select",
+    "_unique2",
+)
 """Operators that wait for a GPU to learn a value or a shape."""
 IN_PLACE = ("_fused_", "_amp_")
 """Starts of the names of kernels that change their arguments and lack a version for meta."""
@@ -80,7 +87,9 @@ class Device(TorchDispatchMode):
         super().__init__()
         self.waits: Counter[str] = Counter()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         name, given = func.name().split("::")[1].split(".")[0], dict(kwargs or {})
         tensors = [arg for arg in args if torch.is_tensor(arg)]
         on_meta = any(tensor.is_meta for tensor in tensors)
@@ -89,11 +98,22 @@ class Device(TorchDispatchMode):
         if name in READS and on_meta:
             self.note(name)
             return 0 if name == "_local_scalar_dense" else torch.zeros(0)
-        if name == "_to_copy" and on_meta and torch.device(given.get("device") or "meta").type == "cpu":
+        if (
+            name == "_to_copy"
+            and on_meta
+            and torch.device(given.get("device") or "meta").type == "cpu"
+        ):
             self.note("read of a tensor")
-            return torch.zeros(tensors[0].shape, dtype=given.get("dtype") or tensors[0].dtype)
+            return torch.zeros(
+                tensors[0].shape, dtype=given.get("dtype") or tensors[0].dtype
+            )
         to_meta = torch.device(given.get("device") or "cpu").type == "meta"
-        if name == "_to_copy" and not on_meta and to_meta and not given.get("non_blocking"):
+        if (
+            name == "_to_copy"
+            and not on_meta
+            and to_meta
+            and not given.get("non_blocking")
+        ):
             self.note("copy of an array")
         if name == "copy_" and tensors[0].is_meta != tensors[1].is_meta:
             self.note("copy between devices")
@@ -103,8 +123,15 @@ class Device(TorchDispatchMode):
 
     def note(self, what: str) -> None:
         frames = (frame for frame, _ in traceback.walk_stack(None))
-        ours = next((frame for frame in frames if "/scalestudy/" in frame.f_code.co_filename), None)
-        where = f"{Path(ours.f_code.co_filename).name}:{ours.f_lineno}" if ours else "a framework"
+        ours = next(
+            (frame for frame in frames if "/scalestudy/" in frame.f_code.co_filename),
+            None,
+        )
+        where = (
+            f"{Path(ours.f_code.co_filename).name}:{ours.f_lineno}"
+            if ours
+            else "a framework"
+        )
         self.waits[f"{what} at {where}"] += 1
 
 
@@ -121,9 +148,13 @@ def on_meta() -> Iterator[Device]:
     with ExitStack() as kept:
         for patch in (
             mock.patch.object(torch_optimizers, "FUSED", fused),
-            mock.patch("torch.optim.optimizer._get_fused_kernels_supported_devices", return_value=fused),
             mock.patch(
-                "torch.utils._foreach_utils._get_foreach_kernels_supported_devices", return_value=fused
+                "torch.optim.optimizer._get_fused_kernels_supported_devices",
+                return_value=fused,
+            ),
+            mock.patch(
+                "torch.utils._foreach_utils._get_foreach_kernels_supported_devices",
+                return_value=fused,
             ),
             mock.patch.object(torch, "autocast", return_value=nullcontext()),
             mock.patch.object(keras_random, "torch_seed_generator", return_value=None),
@@ -142,7 +173,9 @@ def copies_noted(device: Device) -> Iterator[None]:
     def noting(plain: Callable[..., Any]) -> Callable[..., Any]:
         def noted(data: Any, *args: Any, **words: Any) -> Any:
             made = plain(data, *args, **words)
-            if isinstance(data, bool | int | float) and made.is_meta:  # arrays are copied by an operator
+            if (
+                isinstance(data, bool | int | float) and made.is_meta
+            ):  # arrays are copied by an operator
                 device.note("copy of a number")
             return made
 
@@ -175,7 +208,9 @@ def session_of(case: Case) -> Session:
     classes = prepared.classes
     channels = 1 if classes == 2 and case.model == "module" else classes
     task = FOLDER / f"{case.model}-{channels}.py"
-    task.write_text((MODULE if case.model == "module" else KERAS).replace("CHANNELS", str(channels)))
+    task.write_text(
+        (MODULE if case.model == "module" else KERAS).replace("CHANNELS", str(channels))
+    )
     train = {
         "epochs": EPOCHS,
         "evaluate_every": EPOCHS,
@@ -200,7 +235,9 @@ def session_of(case: Case) -> Session:
             "train": train,
             "data": {"source": "digits"},
         }
-    ).with_files("", "", tuple(1.0 + each for each in range(classes)) if case.weighted else None)
+    ).with_files(
+        "", "", tuple(1.0 + each for each in range(classes)) if case.weighted else None
+    )
     begin(0, point.train.precision)
     joined = join(strategy, ALONE, workers=case.strategy[1], device="cpu")
     return Session(point, ENGINE, joined, prepared, split, PhaseClock())
@@ -224,7 +261,9 @@ def counted(case: Case) -> dict[str, Any]:
 
         def measured(samples: Any) -> Any:
             device.waits.clear()
-            made._evaluating = False  # so that the statistics of batch normalisation count, too
+            made._evaluating = (
+                False  # so that the statistics of batch normalisation count, too
+            )
             known = label_losses._on_device.cache_info().misses
             with made.evaluating():
                 results = measure(samples)
@@ -282,4 +321,6 @@ if __name__ == "__main__":
     keep_wide_types()
     ENGINE._device = "meta"  # as `set_up` names a GPU
     found = dict(answers(sys.argv[2:]))
-    Path(FOLDER, "answers.json").write_text(json.dumps({"cases": found, "initial": initial_values()}))
+    Path(FOLDER, "answers.json").write_text(
+        json.dumps({"cases": found, "initial": initial_values()})
+    )

@@ -62,7 +62,9 @@ class Counted(TorchDispatchMode):
         super().__init__()
         self.operators: Counter[str] = Counter()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         self.operators[func.name().split("::")[1].split(".")[0]] += 1
         return func(*args, **(kwargs or {}))
 
@@ -131,7 +133,8 @@ def waits() -> dict[str, Any]:
     keras_model = FOLDER / "of_keras.py"
     keras_model.write_text(
         torch_modules.OF_KERAS.replace(
-            "layers.Flatten()", "layers.Dropout(0.2), layers.GaussianNoise(0.1), layers.Flatten()"
+            "layers.Flatten()",
+            "layers.Dropout(0.2), layers.GaussianNoise(0.1), layers.Flatten()",
         )
     )
     targets, found = torch.zeros(32, dtype=torch.int32), {}
@@ -141,12 +144,18 @@ def waits() -> dict[str, Any]:
             ("keras", str(keras_model), {"schedule": "cosine"}),
             ("clipped", str(own), {"clip_norm": 1.0}),
             ("half", str(own), {"precision": "mixed_float16"}),
-            ("half, clipped", str(own), {"precision": "mixed_float16", "clip_norm": 1.0}),
+            (
+                "half, clipped",
+                str(own),
+                {"precision": "mixed_float16", "clip_norm": 1.0},
+            ),
             ("accumulated", str(own), {"accumulate": 2}),
         ):
             begin(0, "float32")
             made = session(task, 1, optimizer=name, **{"precision": "float32", **more})
-            found[f"{name} {label}"] = counted(made, call_of(made.trainer, (32, 8, 8, 1), targets))["waits"]
+            found[f"{name} {label}"] = counted(
+                made, call_of(made.trainer, (32, 8, 8, 1), targets)
+            )["waits"]
     return found
 
 
@@ -155,7 +164,10 @@ def file_calls() -> list[str]:
     found: list[str] = []
 
     def note(frame: Any, event: str, function: Any) -> None:
-        if event == "c_call" and getattr(function, "__module__", "") in ("posix", "_io"):
+        if event == "c_call" and getattr(function, "__module__", "") in (
+            "posix",
+            "_io",
+        ):
             found.append(f"{function.__name__} in {frame.f_code.co_filename}")
 
     own = FOLDER / "files.py"
@@ -188,7 +200,9 @@ def kernels() -> dict[str, Any]:
     targets = torch.zeros(32, dtype=torch.int64)
     made = session("torch_cnn", 1, precision="float32", optimizer="adam")
     ours = counted(made, call_of(made.trainer, (32, 8, 8, 1), targets))
-    by_hand = plain(torch_cnn.model(data), (32, 8, 8, 1), targets, nn.CrossEntropyLoss())
+    by_hand = plain(
+        torch_cnn.model(data), (32, 8, 8, 1), targets, nn.CrossEntropyLoss()
+    )
     return {
         "cnn": [ours["kernels"], by_hand],
         "unet": unet_kernels("torch_unet"),
@@ -197,16 +211,24 @@ def kernels() -> dict[str, Any]:
 
 
 def unet_kernels(task: str) -> list[int]:
-    prepared = torch_modules.prepare(torch_modules.data_of("indents:8", image_size=(32, 32), cache=FOLDER))
+    prepared = torch_modules.prepare(
+        torch_modules.data_of("indents:8", image_size=(32, 32), cache=FOLDER)
+    )
     point = point_of(task, 1, precision="float32", optimizer="adam", learning_rate=1e-3)
-    joined = torch_modules.join("torch-virtual", torch_modules.ALONE, workers=1, device="cpu")
+    joined = torch_modules.join(
+        "torch-virtual", torch_modules.ALONE, workers=1, device="cpu"
+    )
     split = torch_modules.ensure_split(prepared, 0.25, 0)
-    made = torch_modules.Session(point, ENGINE, joined, prepared, split, torch_modules.PhaseClock())
+    made = torch_modules.Session(
+        point, ENGINE, joined, prepared, split, torch_modules.PhaseClock()
+    )
     masks = torch.zeros((4, 32, 32), dtype=torch.uint8)
     ours = counted(made, call_of(made.trainer, (4, 32, 32, 1), masks))
 
     def loss(outputs: Any, targets: Any) -> Any:
-        return nn.functional.binary_cross_entropy_with_logits(outputs[:, 0], targets.float())
+        return nn.functional.binary_cross_entropy_with_logits(
+            outputs[:, 0], targets.float()
+        )
 
     module = torch_unet.model(torch_modules.info("masks", (32, 32, 1), 2))
     return [ours["kernels"], plain(module, (4, 32, 32, 1), masks, loss)]
@@ -220,7 +242,9 @@ def evaluation() -> int:
     first = made.trainer.evaluate(call)
     with copies_of_numbers() as numbers, Counted() as seen:
         again = made.trainer.evaluate(call)
-    total = made.trainer.arrays([one + other for one, other in zip(first, again, strict=True)])
+    total = made.trainer.arrays(
+        [one + other for one, other in zip(first, again, strict=True)]
+    )
     assert total[1] == 64 and made.trainer.results(total)["loss"] > 0
     return seen.waits + len(numbers)
 
@@ -240,14 +264,19 @@ def scheduler(optimizer, steps, epochs):
 
 def own_optimizers() -> dict[str, Any]:
     """Runs with a task's own optimizer and scheduler beside a plain loop; resumed runs beside whole ones."""
-    kinds = "AdamW(groups, lr=rate, weight_decay=0.1)", "SGD(groups, lr=rate, momentum=0.8, dampening=0.5)"
+    kinds = (
+        "AdamW(groups, lr=rate, weight_decay=0.1)",
+        "SGD(groups, lr=rate, momentum=0.8, dampening=0.5)",
+    )
     return {kind[:3]: own_optimizer(kind) for kind in kinds}
 
 
 def own_optimizer(kind: str) -> dict[str, Any]:
     own = FOLDER / f"{kind[:3].lower()}_own.py"
     text = torch_modules.OWN.replace("norm, nn.ReLU(), nn.Dropout2d(0.3)", "nn.ReLU()")
-    own.write_text(text.replace("MOMENTUM", "0.2") + GROUPS.replace("KIND", f"torch.optim.{kind}"))
+    own.write_text(
+        text.replace("MOMENTUM", "0.2") + GROUPS.replace("KIND", f"torch.optim.{kind}")
+    )
     begin(0, "float64")
     made = session(str(own), 2)
     names: dict[str, Any] = {}
@@ -268,7 +297,9 @@ def own_optimizer(kind: str) -> dict[str, Any]:
             optimizer.step()
             scheduler.step()
         total = train(call)
-        rates.append([group["lr"] for group in made.trainer.optimizer.inner.param_groups])
+        rates.append(
+            [group["lr"] for group in made.trainer.optimizer.inner.param_groups]
+        )
         return total
 
     made.trainer.train = both
@@ -282,12 +313,17 @@ def own_optimizer(kind: str) -> dict[str, Any]:
     next(following)
     again.trainer.assign(middle)
     list(following)
-    ours, resumed = (each.trainer.task.model.module.state_dict() for each in (made, again))
+    ours, resumed = (
+        each.trainer.task.model.module.state_dict() for each in (made, again)
+    )
     return {
         "plain": max(
-            torch_modules.difference(ours[key], value) for key, value in module.state_dict().items()
+            torch_modules.difference(ours[key], value)
+            for key, value in module.state_dict().items()
         ),
-        "resumed": max(torch_modules.difference(ours[key], value) for key, value in resumed.items()),
+        "resumed": max(
+            torch_modules.difference(ours[key], value) for key, value in resumed.items()
+        ),
         "rates": [len({rate[0] for rate in rates}), rates[0][1] / rates[0][0]],
     }
 
@@ -296,7 +332,10 @@ def compiled() -> dict[str, int]:
     """Graphs that dynamo makes of the built-in modules in a training step, seen without compiling them."""
     of_cnn = torch_modules.info("classes", (8, 8, 1), 10)
     of_unet = torch_modules.info("masks", (32, 32, 1), 2)
-    return {"torch_cnn": graphs_of(torch_cnn, of_cnn), "torch_unet": graphs_of(torch_unet, of_unet)}
+    return {
+        "torch_cnn": graphs_of(torch_cnn, of_cnn),
+        "torch_unet": graphs_of(torch_unet, of_unet),
+    }
 
 
 def last_batches() -> list[bool]:
@@ -365,7 +404,9 @@ def exchanged() -> dict[str, Any]:
         for label, (task, size, train) in cases.items():
             torch._dynamo.reset()
             begin(0, "float32")
-            found[label] = exchanged_steps(task, size, {"precision": "float32", **train}, taken)
+            found[label] = exchanged_steps(
+                task, size, {"precision": "float32", **train}, taken
+            )
     torch.distributed.destroy_process_group()
     return found
 
@@ -379,7 +420,9 @@ def exchanging(plain: Callable[..., Any]) -> Callable[..., Any]:
     return joined
 
 
-def exchanged_steps(task: str, size: str, train: dict[str, Any], taken: list[Any]) -> Any:
+def exchanged_steps(
+    task: str, size: str, train: dict[str, Any], taken: list[Any]
+) -> Any:
     """The cap of the buckets and how many epochs were computed; of a failure, its message."""
     taken.clear()
     try:
@@ -410,7 +453,9 @@ def graphs_of(task: Any, data: Any) -> int:
 def devices() -> dict[str, Any]:
     """What PyTorch says of its GPUs, with stand-ins for them."""
 
-    def refused(capability: tuple[int, int], architectures: list[str]) -> list[str] | None:
+    def refused(
+        capability: tuple[int, int], architectures: list[str]
+    ) -> list[str] | None:
         try:
             refuse_other_architectures("GPU", capability, architectures)
         except UserError as error:
@@ -419,26 +464,52 @@ def devices() -> dict[str, Any]:
 
     usual = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "compute_120"]
     cases = (
-        *(((8, 0), usual), ((8, 9), usual), ((12, 1), usual), ((13, 0), usual)),  # the last by PTX
-        *(((7, 0), usual), ((11, 0), usual), ((13, 0), usual[:-1]), ((8, 0), ["sm_86"])),
-        *(((9, 0), ["sm_90a"]), ((10, 3), ["sm_100a"]), ((10, 3), ["sm_100f"]), ((9, 0), ["gfx90a"])),
+        *(
+            ((8, 0), usual),
+            ((8, 9), usual),
+            ((12, 1), usual),
+            ((13, 0), usual),
+        ),  # the last by PTX
+        *(
+            ((7, 0), usual),
+            ((11, 0), usual),
+            ((13, 0), usual[:-1]),
+            ((8, 0), ["sm_86"]),
+        ),
+        *(
+            ((9, 0), ["sm_90a"]),
+            ((10, 3), ["sm_100a"]),
+            ((10, 3), ["sm_100f"]),
+            ((9, 0), ["gfx90a"]),
+        ),
     )
     found: dict[str, Any] = {"refused": [refused(*case) is not None for case in cases]}
     found["message"] = refused((7, 0), usual)
-    gpus = {"device_count": 2, "get_device_capability": (7, 0), "get_device_name": "Tesla V100"}
+    gpus = {
+        "device_count": 2,
+        "get_device_capability": (7, 0),
+        "get_device_name": "Tesla V100",
+    }
     peaks = {"max_memory_allocated": [70, 20], "max_memory_reserved": [80, 90]}
     with ExitStack() as kept:
         for name, value in {**gpus, "get_arch_list": usual}.items():
             kept.enter_context(mock.patch(f"torch.cuda.{name}", return_value=value))
         for name, of in peaks.items():
-            kept.enter_context(mock.patch(f"torch.cuda.{name}", side_effect=of.__getitem__))
+            kept.enter_context(
+                mock.patch(f"torch.cuda.{name}", side_effect=of.__getitem__)
+            )
         found["memory"] = [ENGINE.gpu_memory("gpu"), ENGINE.gpu_memory("cpu")]
         try:
-            ENGINE.set_up(point_of("torch_cnn", 1, precision="float32"), threads=1, device="gpu")
+            ENGINE.set_up(
+                point_of("torch_cnn", 1, precision="float32"), threads=1, device="gpu"
+            )
         except UserError as error:
             found["set up"] = error.expected
     found["group"] = [of_group(device) for device in ("gpu", "cpu")]
-    with mock.patch("torch.cuda.Event") as event, mock.patch("torch.cuda.current_stream"):
+    with (
+        mock.patch("torch.cuda.Event") as event,
+        mock.patch("torch.cuda.current_stream"),
+    ):
         CudaMark(torch.device("cuda:0"))
     found["event"] = event.call_args.kwargs
     return found
@@ -452,7 +523,9 @@ def of_group(device: str) -> str:
         mock.patch("torch.distributed.TCPStore"),
         mock.patch("torch.distributed.init_process_group") as made,
     ):
-        torch_group._meet(Placement(1, 2, 0, 1, 1, ("one", "other"), "test", 20_000), device)
+        torch_group._meet(
+            Placement(1, 2, 0, 1, 1, ("one", "other"), "test", 20_000), device
+        )
     return str(made.call_args.kwargs["device_id"])
 
 

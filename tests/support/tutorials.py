@@ -70,7 +70,9 @@ def steps(page: Path) -> Iterator[TutorialFile | TutorialCommand]:
             yield TutorialFile(title[1], text)
         elif info.startswith("console"):
             first, *others = re.split(r"^\$ ", text, flags=re.MULTILINE)
-            assert not first, f"{page.name}: a console block begins with a command: {first!r}"
+            assert not first, (
+                f"{page.name}: a console block begins with a command: {first!r}"
+            )
             for part in others:
                 line, _, output = part.partition("\n")
                 yield TutorialCommand(line, tuple(output.splitlines()), remark)
@@ -90,7 +92,10 @@ def do(step: TutorialFile | TutorialCommand, folder: Path) -> str:
         (folder / step.name).write_text(step.text)
         return ""
     words = shlex.split(step.line, comments=True)
-    programs = {"scalestudy": [sys.executable, "-P", "-m", "scalestudy"], "python": [sys.executable]}
+    programs = {
+        "scalestudy": [sys.executable, "-P", "-m", "scalestudy"],
+        "python": [sys.executable],
+    }
     done = subprocess.run(
         [*programs[words[0]], *words[1:]],
         cwd=folder,
@@ -110,7 +115,11 @@ def do(step: TutorialFile | TutorialCommand, folder: Path) -> str:
 
 def _environment(folder: Path) -> dict[str, str]:
     """The environment without other studies on the machine and with unbuffered output."""
-    variables = {"PYTHONPATH": str(PROJECT / "src"), "XDG_RUNTIME_DIR": str(folder), "PYTHONUNBUFFERED": "1"}
+    variables = {
+        "PYTHONPATH": str(PROJECT / "src"),
+        "XDG_RUNTIME_DIR": str(folder),
+        "PYTHONUNBUFFERED": "1",
+    }
     return os.environ | variables
 
 
@@ -124,7 +133,10 @@ def differing(shown: tuple[str, ...], printed: str) -> list[str]:
     for passage in _passages(shown):
         wanted = [_plain(line) for line in passage]
         starts = range(place, len(lines) - len(wanted) + 1)
-        start = next((start for start in starts if lines[start : start + len(wanted)] == wanted), None)
+        start = next(
+            (start for start in starts if lines[start : start + len(wanted)] == wanted),
+            None,
+        )
         if start is None:
             return passage
         place = start + len(wanted)

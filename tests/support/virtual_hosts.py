@@ -14,7 +14,15 @@ from typing import Any
 import psutil
 
 PROJECT = Path(__file__).parents[2]
-COMMANDS = ("unshare", "nsenter", "setpriv", "ip", "ssh", "ssh-keygen", "/usr/sbin/sshd")
+COMMANDS = (
+    "unshare",
+    "nsenter",
+    "setpriv",
+    "ip",
+    "ssh",
+    "ssh-keygen",
+    "/usr/sbin/sshd",
+)
 NETWORK = "198.18.200"
 GUEST = 12345
 """User id of an account that these machines have, and that is not the one of the tests."""
@@ -59,9 +67,25 @@ def missing() -> str | None:
     absent = [command for command in COMMANDS if shutil.which(command) is None]
     if absent:
         return f"machines of their own need {', '.join(absent)}: `make test-tools` installs them on Debian"
-    probe = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "ip", "link", "add", "type", "veth"]
+    probe = [
+        "unshare",
+        "--net",
+        "--uts",
+        "--mount",
+        "--pid",
+        "--fork",
+        "ip",
+        "link",
+        "add",
+        "type",
+        "veth",
+    ]
     refused = subprocess.run(probe, capture_output=True, text=True, check=False)
-    return f"machines need namespaces of their own: {refused.stderr.strip()}" if refused.returncode else None
+    return (
+        f"machines need namespaces of their own: {refused.stderr.strip()}"
+        if refused.returncode
+        else None
+    )
 
 
 class VirtualHosts:
@@ -93,16 +117,23 @@ class VirtualHosts:
         keys = self.home / ".ssh"
         keys.mkdir(parents=True)
         for key in (keys / "id_ed25519", self.folder / "host_key"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True
+            )
         shutil.copy(keys / "id_ed25519.pub", keys / "authorized_keys")
         kind, key, *_ = (self.folder / "host_key.pub").read_text().split()
         (keys / "known_hosts").write_text(f"* {kind} {key}\n")
         for path in (self.home, *self.home.rglob("*")):
             os.chown(path, GUEST, GUEST)
         shell, home = "/bin/bash", self.home
-        lines = Path("/etc/passwd").read_text() + f"guest:x:{GUEST}:{GUEST}::{home}:{shell}\n"
+        lines = (
+            Path("/etc/passwd").read_text()
+            + f"guest:x:{GUEST}:{GUEST}::{home}:{shell}\n"
+        )
         (self.folder / "passwd").write_text(lines)
-        (self.folder / "shadow").write_text("root:*:19000::::::\nguest:*:19000::::::\nsshd:!:19000::::::\n")
+        (self.folder / "shadow").write_text(
+            "root:*:19000::::::\nguest:*:19000::::::\nsshd:!:19000::::::\n"
+        )
         addresses = (f"{self._address(name)} {name}\n" for name in self._names)
         (self.folder / "hosts").write_text("127.0.0.1 localhost\n" + "".join(addresses))
         (self.folder / "sshd_config").write_text(
@@ -118,17 +149,48 @@ class VirtualHosts:
         go = self.folder / f"go-{name}"
         go.unlink(missing_ok=True)
         os.mkfifo(go)
-        shared = {str(path): None for path in (self.folder, PROJECT, sys.prefix, sys.base_prefix)}
-        spaces = ("--net", "--uts", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc")
-        boot = ("bash", "-c", BOOT, "boot", str(self.folder), name, self._address(name), *shared)
+        shared = {
+            str(path): None
+            for path in (self.folder, PROJECT, sys.prefix, sys.base_prefix)
+        }
+        spaces = (
+            "--net",
+            "--uts",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child=KILL",
+            "--mount-proc",
+        )
+        boot = (
+            "bash",
+            "-c",
+            BOOT,
+            "boot",
+            str(self.folder),
+            name,
+            self._address(name),
+            *shared,
+        )
         machine = psutil.Popen(["unshare", *spaces, "--propagation", "private", *boot])
         self._machines[name] = machine
-        first = self.wait_for(lambda: next(iter(machine.children()), None), f"the namespaces of {name}")
-        desk = ["nsenter", "--target", str(self._first("desk").pid), "--net", "ip", "link"]
+        first = self.wait_for(
+            lambda: next(iter(machine.children()), None), f"the namespaces of {name}"
+        )
+        desk = [
+            "nsenter",
+            "--target",
+            str(self._first("desk").pid),
+            "--net",
+            "ip",
+            "link",
+        ]
         if name == "desk":
             for arguments in (("add", "lab", "type", "bridge"), ("set", "lab", "up")):
                 subprocess.run([*desk, *arguments], check=True)
-        subprocess.run([*desk, "delete", f"to-{name}"], capture_output=True, check=False)
+        subprocess.run(
+            [*desk, "delete", f"to-{name}"], capture_output=True, check=False
+        )
         # A card keeps its address when its machine restarts, as others have it in their caches.
         card = f"02:00:00:00:00:{self._names.index(name) + 1:02x}"
         peer = ("peer", "name", "eth0", "address", card, "netns", str(first.pid))
@@ -136,7 +198,10 @@ class VirtualHosts:
         subprocess.run([*desk, "set", f"to-{name}", "master", "lab", "up"], check=True)
         go.write_text("go\n")
         log = self.folder / f"sshd-{name}.log"
-        self.wait_for(lambda: log.exists() and "Server listening" in log.read_text(), f"sshd of {name}")
+        self.wait_for(
+            lambda: log.exists() and "Server listening" in log.read_text(),
+            f"sshd of {name}",
+        )
 
     def _first(self, name: str) -> psutil.Process:
         return self._machines[name].children()[0]
@@ -158,7 +223,15 @@ class VirtualHosts:
             "PYTHONPATH": PROJECT / "src",
         }
         env = ("env", "-i", *(f"{name}={value}" for name, value in values.items()))
-        enter = ("nsenter", "--target", str(self._first(on).pid), "--net", "--uts", "--mount", "--pid")
+        enter = (
+            "nsenter",
+            "--target",
+            str(self._first(on).pid),
+            "--net",
+            "--uts",
+            "--mount",
+            "--pid",
+        )
         return [*enter, *account, *env, *map(str, words)]
 
     def scalestudy(self, *words: object) -> subprocess.Popen[str]:
@@ -175,7 +248,10 @@ class VirtualHosts:
     def hide(self, folder: Path, on: str) -> None:
         """Give a machine an empty folder of its own in the place of a shared one."""
         enter = ("nsenter", "--target", str(self._first(on).pid), "--mount")
-        subprocess.run([*enter, "mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", folder], check=True)
+        subprocess.run(
+            [*enter, "mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", folder],
+            check=True,
+        )
 
     def left(self, name: str) -> list[str]:
         """Command lines of Python processes on a machine."""
@@ -184,11 +260,18 @@ class VirtualHosts:
         for process in psutil.process_iter():
             try:
                 words = process.cmdline()
-                if "scalestudy" in " ".join(words) and os.readlink(f"/proc/{process.pid}/ns/pid") == space:
+                if (
+                    "scalestudy" in " ".join(words)
+                    and os.readlink(f"/proc/{process.pid}/ns/pid") == space
+                ):
                     found.append(" ".join(words))
             except (psutil.Error, OSError):
                 continue
-        return [line for line in found if "sshd" not in line and not line.startswith("unshare")]
+        return [
+            line
+            for line in found
+            if "sshd" not in line and not line.startswith("unshare")
+        ]
 
     def python(self, started: subprocess.Popen[str]) -> psutil.Process:
         """The Python process of a command on the desk, below the programs that entered it."""

@@ -19,21 +19,36 @@ def work(run: RunFolder, plan: dict) -> int:
     """Write the files of a worker, and append its start and end times to `spans` beside the plan."""
     point = run.point()
     print(f"{point.name} at work", flush=True)
-    print(f"nodes shared: {os.environ.get('SCALESTUDY_NODES_SHARED', 'not said')}", flush=True)
+    print(
+        f"nodes shared: {os.environ.get('SCALESTUDY_NODES_SHARED', 'not said')}",
+        flush=True,
+    )
     began = time.time()
     if plan.get("checkpoint"):
         run.checkpoint.touch()
     if run.checkpoint.exists() and plan.get("resumed"):
         plan = plan["resumed"]
     beside = run.path.parents[2].with_name
-    while not beside("go").exists() if plan.get("hold") else time.time() < began + plan.get("seconds", 0.5):
+    while (
+        not beside("go").exists()
+        if plan.get("hold")
+        else time.time() < began + plan.get("seconds", 0.5)
+    ):
         if run.stop.exists():
             run.checkpoint.touch()
             run.write_stopped(Stopped(epoch=2, step=1))
             return 0
         now = time.time()
         run.write_progress(
-            Progress(phase="training", epoch=2, epochs=4, step=1, steps=2, throughput=10.0, updated=now)
+            Progress(
+                phase="training",
+                epoch=2,
+                epochs=4,
+                step=1,
+                steps=2,
+                throughput=10.0,
+                updated=now,
+            )
         )
         time.sleep(0.2)
     with open(beside("spans"), "a") as spans:
@@ -77,4 +92,8 @@ if __name__ == "__main__":
     plans = json.loads(file.read_text()) if file.exists() else {}
     rank = int(os.environ.get("SLURM_PROCID", "0"))
     sys.stdout = folder.log(rank).open("a")
-    sys.exit(work(folder, plans.get(folder.point().name, plans.get("*", {}))) if rank == 0 else 0)
+    sys.exit(
+        work(folder, plans.get(folder.point().name, plans.get("*", {})))
+        if rank == 0
+        else 0
+    )

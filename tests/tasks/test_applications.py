@@ -14,7 +14,9 @@ SCRATCH = {"weights": "none"}
 
 
 def made(task, data=SMALL, **train):
-    return load_task(task, data, task_defaults(task).complete_train(TrainSettings(**train)))
+    return load_task(
+        task, data, task_defaults(task).complete_train(TrainSettings(**train))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -61,20 +63,32 @@ def test_resnet50_is_the_published_network(resnet):
     model = resnet.model
     # 23,587,712 without the top, plus the two layers after it (2048 -> 1016 -> 5).
     assert model.count_params() == 23_587_712 + 2048 * 1016 + 1016 + 1016 * 5 + 5
-    assert [layer.name for layer in model.layers[:2]] == ["input_layer", "backbone"] or model.layers[
-        1
-    ].name == "backbone"
+    assert [layer.name for layer in model.layers[:2]] == [
+        "input_layer",
+        "backbone",
+    ] or model.layers[1].name == "backbone"
     hidden, _, last = model.layers[-3:]
-    assert (hidden.units, hidden.activation.__name__, last.activation.__name__) == (1016, "relu", "softmax")
+    assert (hidden.units, hidden.activation.__name__, last.activation.__name__) == (
+        1016,
+        "relu",
+        "softmax",
+    )
     train = task_defaults("resnet50").complete_train(TrainSettings())
-    assert (train.epochs, train.batch_size, train.optimizer, train.learning_rate) == (15, 32, "adam", 1e-4)
+    assert (train.epochs, train.batch_size, train.optimizer, train.learning_rate) == (
+        15,
+        32,
+        "adam",
+        1e-4,
+    )
     assert (train.weights, train.input_scaling) == ("imagenet", "unit")
     assert list(resnet.metrics) == ["accuracy"]
     assert resnet.pretrained == ("backbone",)
 
 
 @pytest.mark.parametrize("name", ["ResNet50", "MobileNetV2"])
-def test_images_come_to_the_backbone_as_its_weights_were_trained_on_them(framework, name):
+def test_images_come_to_the_backbone_as_its_weights_were_trained_on_them(
+    framework, name
+):
     import keras
 
     from scalestudy.tasks.applications import prepared_input
@@ -83,25 +97,33 @@ def test_images_come_to_the_backbone_as_its_weights_were_trained_on_them(framewo
     train = task_defaults(f"keras:{name}").complete_train(TrainSettings())
     model = keras.Model(inputs, prepared_input(inputs, name, train))
     images = np.random.default_rng(0).random((2, 8, 8, 3)).astype("float32")
-    function = __import__(getattr(keras.applications, name).__module__, fromlist=["x"]).preprocess_input
+    function = __import__(
+        getattr(keras.applications, name).__module__, fromlist=["x"]
+    ).preprocess_input
     assert np.allclose(model(images), function(images * 255), atol=1e-3)
 
 
-def test_the_published_input_stays_between_0_and_1_and_grey_becomes_three_channels(framework):
+def test_the_published_input_stays_between_0_and_1_and_grey_becomes_three_channels(
+    framework,
+):
     import keras
 
     from scalestudy.tasks.applications import prepared_input
 
     inputs = keras.Input((8, 8, 1))
     train = task_defaults("resnet50").complete_train(TrainSettings())
-    outputs = keras.Model(inputs, prepared_input(inputs, "ResNet50", train))(np.full((1, 8, 8, 1), 0.25))
+    outputs = keras.Model(inputs, prepared_input(inputs, "ResNet50", train))(
+        np.full((1, 8, 8, 1), 0.25)
+    )
     assert (outputs.shape, set(np.unique(outputs))) == ((1, 8, 8, 3), {0.25})
 
 
 def test_weights_that_are_not_there_are_asked_for_by_name_and_place(home):
     file = home / "models" / "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
     file.parent.mkdir()
-    file.write_bytes(b"<html>Please log in to the proxy</html>")  # as after a broken download
+    file.write_bytes(
+        b"<html>Please log in to the proxy</html>"
+    )  # as after a broken download
     with pytest.raises(UserError) as refused:
         made("resnet50")
     assert str(file) in refused.value.expected
@@ -110,13 +132,18 @@ def test_weights_that_are_not_there_are_asked_for_by_name_and_place(home):
         assert part in refused.value.action
 
 
-def test_keras_own_weights_are_taken_from_where_keras_keeps_them(home, resnet, monkeypatch):
+def test_keras_own_weights_are_taken_from_where_keras_keeps_them(
+    home, resnet, monkeypatch
+):
     import hashlib
 
     from keras.src.applications import resnet as module
 
     backbone = resnet.model.get_layer("backbone")
-    file = stored_weights(backbone, home / "models" / "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5")
+    file = stored_weights(
+        backbone,
+        home / "models" / "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5",
+    )
     digest = hashlib.md5(file.read_bytes()).hexdigest()
     monkeypatch.setitem(module.WEIGHTS_HASHES, "resnet50", ("", digest))
     found = made("resnet50").model.get_layer("backbone").get_weights()

@@ -38,13 +38,21 @@ def test_a_file_with_model_loss_and_metrics_is_a_task(write):
     assert list(task.metrics) == ["accuracy"]
     assert task.model.output_shape == (None, 10)
     outputs = np.full((3, 10), 0.1, "float32")
-    assert np.asarray(task.loss(np.array([1, 2, 3]), outputs)) == pytest.approx([np.log(10)] * 3, rel=1e-5)
+    assert np.asarray(task.loss(np.array([1, 2, 3]), outputs)) == pytest.approx(
+        [np.log(10)] * 3, rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("name", ["model", "loss", "metrics"])
 def test_what_is_missing_is_named(write, name):
-    lines = [line for line in COMPLETE.splitlines() if not line.startswith((name, f"def {name}"))]
-    text = "\n".join(line for line in lines if name != "model" or not line.startswith("    "))
+    lines = [
+        line
+        for line in COMPLETE.splitlines()
+        if not line.startswith((name, f"def {name}"))
+    ]
+    text = "\n".join(
+        line for line in lines if name != "model" or not line.startswith("    ")
+    )
     with pytest.raises(UserError, match=f"`{name}` in .*my_task.py"):
         load_task(write(text), DATA)
 
@@ -66,7 +74,11 @@ def asked(**train):
 
 
 def test_a_study_may_ask_for_another_loss_and_other_metrics(write):
-    task = load_task(write(COMPLETE), DATA, asked(loss="2*cross_entropy", metrics=["f1", "top_k(k=3)"]))
+    task = load_task(
+        write(COMPLETE),
+        DATA,
+        asked(loss="2*cross_entropy", metrics=["f1", "top_k(k=3)"]),
+    )
     outputs = np.full((3, 10), 0.1, "float32")
     assert np.asarray(task.loss(np.array([1, 2, 3]), outputs)) == pytest.approx(
         [2 * np.log(10)] * 3, rel=1e-5
@@ -91,7 +103,8 @@ def test_a_task_file_may_name_ours_and_keras_metrics(write):
 
 def test_a_task_file_may_import_losses_and_metrics(write):
     text = COMPLETE.replace(
-        'loss = "sparse_categorical_crossentropy"', "from scalestudy.losses import focal as loss"
+        'loss = "sparse_categorical_crossentropy"',
+        "from scalestudy.losses import focal as loss",
     )
     text = text.replace(
         'metrics = ["accuracy"]',
@@ -103,19 +116,25 @@ def metrics(data):
     )
     task = load_task(write(text), DATA)
     outputs = np.full((1, 10), 0.1, "float32")
-    assert np.asarray(task.loss(np.array([1]), outputs)) == pytest.approx([0.81 * np.log(10)], rel=1e-5)
+    assert np.asarray(task.loss(np.array([1]), outputs)) == pytest.approx(
+        [0.81 * np.log(10)], rel=1e-5
+    )
     assert list(task.metrics) == ["dice", "f1"] and task.sense.better == "higher"
 
 
 def test_a_misspelt_metric_of_a_task_file_is_refused_with_its_parameters(write):
     with pytest.raises(UserError) as error:
         load_task(write(COMPLETE.replace('["accuracy"]', '["top_k(n=3)"]')), DATA)
-    assert error.value.expected == "each parameter of top_k once (it has k), in `metrics`"
+    assert (
+        error.value.expected == "each parameter of top_k once (it has k), in `metrics`"
+    )
 
 
 def test_named_losses_and_metrics_are_refused_for_other_outputs_than_classes(write):
     text = COMPLETE.replace("Dense(data.classes, ", "Dense(7, ")
-    with pytest.raises(UserError, match="one output of 10 probabilities for each sample") as error:
+    with pytest.raises(
+        UserError, match="one output of 10 probabilities for each sample"
+    ) as error:
         load_task(write(text), DATA, asked(loss="bce"))
     assert error.value.received == "outputs of shape (None, 7)"
     load_task(write(text), DATA)  # its own outputs may have any shape
@@ -146,13 +165,23 @@ metrics = ["accuracy"]
 
 
 def test_named_losses_and_metrics_go_with_a_model_of_a_class_of_the_users_own(write):
-    task = load_task(write(SUBCLASSED), DATA, asked(loss="2*cross_entropy", metrics=["f1"]))
+    task = load_task(
+        write(SUBCLASSED), DATA, asked(loss="2*cross_entropy", metrics=["f1"])
+    )
     assert list(task.metrics) == ["f1"]
-    with pytest.raises(UserError, match="one output of 10 probabilities for each sample"):
-        load_task(write(SUBCLASSED.replace("Mine(data.classes)", "Mine(7)")), DATA, asked(loss="bce"))
+    with pytest.raises(
+        UserError, match="one output of 10 probabilities for each sample"
+    ):
+        load_task(
+            write(SUBCLASSED.replace("Mine(data.classes)", "Mine(7)")),
+            DATA,
+            asked(loss="bce"),
+        )
 
 
-def test_what_learns_nothing_has_no_quality_where_a_model_does_not_tell_its_outputs(write):
+def test_what_learns_nothing_has_no_quality_where_a_model_does_not_tell_its_outputs(
+    write,
+):
     from scalestudy.engines.tensorflow.replicas import CompiledReplicas, TensorGroup
     from scalestudy.engines.tensorflow.tensorflow_trainer import CompiledEvaluation
 
@@ -167,7 +196,10 @@ def test_what_learns_nothing_has_no_quality_where_a_model_does_not_tell_its_outp
     [
         ("Torch not compiled with CUDA enabled", ".cuda()"),
         ("Input type (double) and bias type (float) should be the same", ".double()"),
-        ("This backward function was compiled with non-empty donated buffers", "torch.compile"),
+        (
+            "This backward function was compiled with non-empty donated buffers",
+            "torch.compile",
+        ),
         ("CUDA out of memory. Tried to allocate 2.00 GiB", "mixed_bfloat16"),
         ("no such file", "python"),
     ],
@@ -195,9 +227,15 @@ metrics = ["accuracy"]
 
 @pytest.mark.parametrize(
     ("method", "instead"),
-    [("train_step", "training_losses"), ("compute_loss", "training_losses"), ("test_step", "`metrics`")],
+    [
+        ("train_step", "training_losses"),
+        ("compute_loss", "training_losses"),
+        ("test_step", "`metrics`"),
+    ],
 )
-def test_a_model_with_its_own_step_is_refused_with_what_to_define(write, method, instead):
+def test_a_model_with_its_own_step_is_refused_with_what_to_define(
+    write, method, instead
+):
     with pytest.raises(UserError, match=rf"Own\.{method} in .*my_task.py") as refused:
         load_task(write(OWN_MODEL.format(method=method)), DATA)
     assert instead in refused.value.action
@@ -216,19 +254,26 @@ metrics = ["mse"]
 
 
 @pytest.mark.parametrize(
-    "line", ["made.compile('adam', 'mse')", "made.compile(optimizer='adam', loss='mse')"]
+    "line",
+    ["made.compile('adam', 'mse')", "made.compile(optimizer='adam', loss='mse')"],
 )
-def test_a_model_that_its_file_compiles_is_refused_since_that_has_no_effect(write, line):
+def test_a_model_that_its_file_compiles_is_refused_since_that_has_no_effect(
+    write, line
+):
     with pytest.raises(UserError, match=r"compile\(…\) in line 6") as refused:
         load_task(write(COMPILED.format(line=line)), DATA)
     assert "optimizer" in refused.value.action and "`metrics`" in refused.value.action
 
 
-@pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer:UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore:Skipping variable loading for optimizer:UserWarning"
+)
 def test_a_model_that_comes_compiled_stays(write, tmp_path):
     import keras
 
-    source = keras.Sequential([keras.Input(DATA.input_shape), keras.layers.Flatten(), keras.layers.Dense(2)])
+    source = keras.Sequential(
+        [keras.Input(DATA.input_shape), keras.layers.Flatten(), keras.layers.Dense(2)]
+    )
     source.compile("adam", "mse")
     source.save(tmp_path / "given.keras")
     line = f"made = keras.models.load_model({str(tmp_path / 'given.keras')!r})"
@@ -242,19 +287,26 @@ def test_a_step_that_training_losses_replace_may_stay(write):
 
 
 def refuse(file):
-    refuse_incomplete(module_of(file), task_defaults(file).complete_train(TrainSettings()))
+    refuse_incomplete(
+        module_of(file), task_defaults(file).complete_train(TrainSettings())
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "instead"),
     [
         ("class_weight = {0: 1.0, 1: 5.0}", "class_weights = [1.0, 5.0] under [train]"),
-        ("class_weights = [1, 5]\ndef fit(m, x):\n    m.fit(x, class_weight=class_weights)", "under [train]"),
+        (
+            "class_weights = [1, 5]\ndef fit(m, x):\n    m.fit(x, class_weight=class_weights)",
+            "under [train]",
+        ),
         ('optimizer = "adam"', 'optimizer = "adam" and learning_rate under [train]'),
         ("optimizer = keras.optimizers.Adam(1e-4)", "under [train]"),
     ],
 )
-def test_arguments_of_fit_in_a_task_file_are_refused_with_what_to_write(write, line, instead):
+def test_arguments_of_fit_in_a_task_file_are_refused_with_what_to_write(
+    write, line, instead
+):
     with pytest.raises(UserError) as refused:
         refuse(write(f"{COMPLETE}\n{line}\n"))
     assert instead in refused.value.action
@@ -262,7 +314,9 @@ def test_arguments_of_fit_in_a_task_file_are_refused_with_what_to_write(write, l
 
 def test_class_weights_that_a_loss_of_the_file_reads_are_its_own(write):
     refuse(
-        write(f"{COMPLETE}\nclass_weights = [1, 5]\ndef weighted(t, o):\n    return class_weights[0] * o\n")
+        write(
+            f"{COMPLETE}\nclass_weights = [1, 5]\ndef weighted(t, o):\n    return class_weights[0] * o\n"
+        )
     )
 
 
@@ -270,7 +324,10 @@ def test_class_weights_that_a_loss_of_the_file_reads_are_its_own(write):
     ("callback", "named"),
     [
         ("keras.callbacks.SwapEMAWeights()", "SwapEMAWeights"),
-        ("keras.callbacks.LambdaCallback(on_train_batch_begin=print)", "LambdaCallback.on_train_batch_begin"),
+        (
+            "keras.callbacks.LambdaCallback(on_train_batch_begin=print)",
+            "LambdaCallback.on_train_batch_begin",
+        ),
         (
             "type('Own', (keras.callbacks.Callback,), {'on_test_end': lambda self, logs: 0})()",
             "Own.on_test_end",

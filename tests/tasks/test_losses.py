@@ -34,7 +34,9 @@ def losses(text, given, data=None):
 def samples(given):
     """Yield labels [P] and probabilities [P, classes] of each sample, without ignored pixels."""
     for row in range(len(given.targets)):
-        yield given._replace(targets=given.targets[row : row + 1], outputs=given.outputs[row : row + 1]).flat
+        yield given._replace(
+            targets=given.targets[row : row + 1], outputs=given.outputs[row : row + 1]
+        ).flat
 
 
 def entropies(true, p, weights):
@@ -52,7 +54,10 @@ def expected(text, given, weights=None):
     """Compute losses by their formulas, in float64, sample by sample."""
     single, count = given.outputs.shape[-1] == 1, given.data.classes
     weights = np.ones(count) if weights is None else np.asarray(weights)
-    focal = lambda true, p: (1 - p[np.arange(len(true)), true]) ** 2 * entropies(true, p, weights)  # noqa: E731
+
+    def focal(true, p):
+        return (1 - p[np.arange(len(true)), true]) ** 2 * entropies(true, p, weights)
+
     of_sample = {
         "bce": lambda true, p: entropies(true, p, weights).mean(),
         "cross_entropy": lambda true, p: entropies(true, p, weights).mean(),
@@ -65,15 +70,22 @@ def expected(text, given, weights=None):
 def test_every_loss_that_a_study_may_name_is_there_with_the_same_parameters():
     assert NAMED.names() == list(LOSSES)
     for name, ranges in LOSSES.items():
-        own = {key: each.default for key, each in inspect.signature(NAMED.get(name)).parameters.items()}
+        own = {
+            key: each.default
+            for key, each in inspect.signature(NAMED.get(name)).parameters.items()
+        }
         assert own.pop("data") is inspect.Parameter.empty
         assert own == {key: each.default for key, each in ranges.items()}
 
 
 @pytest.mark.parametrize("given", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("text", LOSSES)
-def test_each_is_its_formula_of_every_sample_alone_and_ignores_what_does_not_count(text, given):
-    assert losses(text, given) == pytest.approx(expected(text, given), rel=2e-5, abs=1e-6)
+def test_each_is_its_formula_of_every_sample_alone_and_ignores_what_does_not_count(
+    text, given
+):
+    assert losses(text, given) == pytest.approx(
+        expected(text, given), rel=2e-5, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("text", WEIGHTED)
@@ -82,19 +94,25 @@ def test_class_weights_multiply_the_losses_of_a_classs_labels(text, name):
     given = SETS[name]
     weights = tuple(np.linspace(0.5, 3, given.data.classes).tolist())
     data = replace(given.data, class_weights=weights)
-    assert losses(text, given, data) == pytest.approx(expected(text, given, weights), rel=2e-5)
+    assert losses(text, given, data) == pytest.approx(
+        expected(text, given, weights), rel=2e-5
+    )
 
 
 def test_a_sample_of_which_nothing_counts_loses_nothing():
     given = SETS["masks of 4"]
     given = given._replace(targets=np.full_like(given.targets, 255))
     for text in LOSSES:
-        assert losses(text, given) == pytest.approx(0, abs=1e-4)  # the root of a tiny number
+        assert losses(text, given) == pytest.approx(
+            0, abs=1e-4
+        )  # the root of a tiny number
 
 
 @pytest.mark.parametrize("text", LOSSES)
 @pytest.mark.parametrize(("classes", "activation"), [(2, "sigmoid"), (3, "softmax")])
-def test_losses_and_slopes_stay_finite_for_certain_and_wrong_outputs(framework, text, classes, activation):
+def test_losses_and_slopes_stay_finite_for_certain_and_wrong_outputs(
+    framework, text, classes, activation
+):
     for dtype in ("float32", "float16"):
         _losses_and_slopes_are_finite(framework, text, classes, activation, dtype)
 
@@ -154,7 +172,9 @@ def values(given, data=DATA):
         lambda data: keras.losses.SparseCategoricalCrossentropy(),
     ],
 )
-def test_a_formula_a_name_of_keras_a_loss_of_keras_and_a_function_of_the_data_give_losses_of_samples(given):
+def test_a_formula_a_name_of_keras_a_loss_of_keras_and_a_function_of_the_data_give_losses_of_samples(
+    given,
+):
     assert values(given) == pytest.approx(PLAIN, rel=1e-5)
 
 
@@ -165,14 +185,27 @@ def test_a_formula_is_ours_also_where_keras_has_a_loss_of_that_name():
 
 
 def test_class_weights_reach_formulas_and_functions_of_the_data():
-    for given in ("cross_entropy", bce, lambda data: focal(data, gamma=0.0), lambda data: "bce"):
-        assert values(given, WEIGHTED_DATA) == pytest.approx(PLAIN * [1, 2, 4], rel=1e-5)
-    assert values("bce + dice", WEIGHTED_DATA) == pytest.approx(PLAIN * [1, 2, 4] + values("dice"), rel=1e-5)
+    for given in (
+        "cross_entropy",
+        bce,
+        lambda data: focal(data, gamma=0.0),
+        lambda data: "bce",
+    ):
+        assert values(given, WEIGHTED_DATA) == pytest.approx(
+            PLAIN * [1, 2, 4], rel=1e-5
+        )
+    assert values("bce + dice", WEIGHTED_DATA) == pytest.approx(
+        PLAIN * [1, 2, 4] + values("dice"), rel=1e-5
+    )
 
 
-@pytest.mark.parametrize("given", ["2*dice", "mse", keras.losses.MeanSquaredError(), own])
+@pytest.mark.parametrize(
+    "given", ["2*dice", "mse", keras.losses.MeanSquaredError(), own]
+)
 def test_class_weights_are_refused_by_a_loss_that_takes_none(given):
-    with pytest.raises(UserError, match=r"takes class weights \(bce, cross_entropy, focal") as error:
+    with pytest.raises(
+        UserError, match=r"takes class weights \(bce, cross_entropy, focal"
+    ) as error:
         values(given, WEIGHTED_DATA)
     assert 'loss = "cross_entropy"' in error.value.action
 
@@ -188,7 +221,10 @@ def test_class_weights_are_refused_by_a_loss_that_takes_none(given):
 def test_a_text_that_is_no_loss_is_refused_with_what_was_meant(given, action):
     with pytest.raises(UserError) as error:
         values(given)
-    assert (error.value.received, error.value.action) == (f"{given!r} in my_task.py", action)
+    assert (error.value.received, error.value.action) == (
+        f"{given!r} in my_task.py",
+        action,
+    )
 
 
 def of_outputs(y_pred, y_true):

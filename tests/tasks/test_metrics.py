@@ -8,7 +8,14 @@ import keras
 import numpy as np
 import pytest
 
-from distributed_evaluation import EvaluatedSet, evaluated_set, measured, shares, sums_of, value_of
+from distributed_evaluation import (
+    EvaluatedSet,
+    evaluated_set,
+    measured,
+    shares,
+    sums_of,
+    value_of,
+)
 from scalestudy.config.objectives import LOSSES, METRICS, known, loss_terms, metric_term
 from scalestudy.data.images.tiles import cut, cut_mask, tiles_of
 from scalestudy.tasks.label_losses import cross_entropy, sum_of
@@ -24,7 +31,8 @@ CLASSES = [name for name in PUBLIC if inspect.isclass(getattr(keras.metrics, nam
 FUNCTIONS = [
     name
     for name in PUBLIC
-    if inspect.isfunction(getattr(keras.metrics, name)) and name not in ("deserialize", "get", "serialize")
+    if inspect.isfunction(getattr(keras.metrics, name))
+    and name not in ("deserialize", "get", "serialize")
 ]
 
 
@@ -56,7 +64,10 @@ def test_each_of_keras_metrics_has_a_direction_by_its_class_and_by_its_name():
             assert sense_of(metric).better, name
             assert known(metric.name) == known(name) == sense_of(metric), name
             told = getattr(metric, "_direction", None)  # if Keras states it
-            assert told is None or {"up": "higher", "down": "lower"}[told] == known(name).better, name
+            assert (
+                told is None
+                or {"up": "higher", "down": "lower"}[told] == known(name).better
+            ), name
     for name in FUNCTIONS:
         function = getattr(keras.metrics, name)
         assert sense_of(function).better == known(name).better is not None, name
@@ -83,7 +94,10 @@ def test_of_an_own_metric_the_direction_is_asked_whatever_its_name(make, name):
     with pytest.raises(UserError) as error:
         metrics_of([metric], {}, "my_task.py")
     assert f"'{name}' in my_task.py" in error.value.expected
-    assert error.value.action == f'Add to the task file: better = {{"{name}": "higher"}}, or "lower".'
+    assert (
+        error.value.action
+        == f'Add to the task file: better = {{"{name}": "higher"}}, or "lower".'
+    )
 
 
 class Error(keras.metrics.Mean):
@@ -102,7 +116,11 @@ class Mine(keras.metrics.MeanSquaredError):
         ("accuracy", None, ("higher", True)),
         ("mse", "higher", ("higher", False)),  # what the task file says goes first
         (accuracy, "lower", ("lower", None)),
-        (keras.losses.cosine_similarity, None, ("lower", False)),  # a loss with the name of a metric
+        (
+            keras.losses.cosine_similarity,
+            None,
+            ("lower", False),
+        ),  # a loss with the name of a metric
         (keras.losses.dice, None, ("lower", False)),
         (keras.metrics.CosineSimilarity, None, ("higher", False)),
         (Mine, None, ("lower", False)),  # as its base
@@ -110,19 +128,25 @@ class Mine(keras.metrics.MeanSquaredError):
         (IoU, None, ("higher", True)),
     ],
 )
-def test_the_direction_is_that_of_the_metric_of_its_base_or_of_the_task_file(metric, declared, expected):
+def test_the_direction_is_that_of_the_metric_of_its_base_or_of_the_task_file(
+    metric, declared, expected
+):
     made = metric() if inspect.isclass(metric) else metric
     assert sense({"it": made}, {"it": declared} if declared else None)[:2] == expected
 
 
-@pytest.mark.parametrize("declared", [{"acuracy": "higher"}, {"accuracy": "up"}, "higher", {"accuracy": []}])
+@pytest.mark.parametrize(
+    "declared", [{"acuracy": "higher"}, {"accuracy": "up"}, "higher", {"accuracy": []}]
+)
 def test_what_is_misspelt_is_refused(declared):
     with pytest.raises(UserError, match=r"`better` in t\.py") as error:
         metrics_of(["accuracy"], declared, "t.py")
     assert 'better = {"accuracy": "higher"}' in error.value.action
 
 
-@pytest.mark.parametrize(("name", "meant"), [("iuo", "`iou`"), ("rmes", "`rmse`"), ("poisson_", "`poisson`")])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("iuo", "`iou`"), ("rmes", "`rmse`"), ("poisson_", "`poisson`")]
+)
 def test_a_misspelt_metric_is_named_with_the_one_that_was_meant(name, meant):
     with pytest.raises(UserError) as error:
         metrics_of([name], {}, "t.py")
@@ -140,7 +164,11 @@ def test_only_the_quality_needs_a_direction():
 def test_metrics_of_numbers_are_scikit_learns_whatever_the_batches(name):
     from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-    reference = {"mae": mean_absolute_error, "rmse": root_mean_squared_error, "r2": r2_score}[name]
+    reference = {
+        "mae": mean_absolute_error,
+        "rmse": root_mean_squared_error,
+        "r2": r2_score,
+    }[name]
     rng = np.random.default_rng(0)
     true = rng.normal(100, 3, 57)
     predicted = true + rng.normal(0, 1, 57)
@@ -148,7 +176,9 @@ def test_metrics_of_numbers_are_scikit_learns_whatever_the_batches(name):
         metric = OF_NUMBERS[name]()
         for part in np.array_split(np.arange(57), batches):
             metric.update_state(true[part], predicted[part, None])
-        assert float(metric.result()) == pytest.approx(reference(true, predicted), rel=1e-6)
+        assert float(metric.result()) == pytest.approx(
+            reference(true, predicted), rel=1e-6
+        )
 
 
 def test_of_equal_targets_there_is_nothing_to_explain():
@@ -177,7 +207,9 @@ AVERAGED = {"precision": "precision_score", "recall": "recall_score", "f1": "f1_
 
 
 def named(text, given):
-    return make_metric(metric_term("top_k(k=1)" if text == "top_k" else text), given.data)
+    return make_metric(
+        metric_term("top_k(k=1)" if text == "top_k" else text), given.data
+    )
 
 
 @pytest.mark.parametrize("text", [*METRICS, "top_k(k=2)"])
@@ -195,7 +227,10 @@ def test_sums_of_workers_give_what_the_whole_set_gives_however_it_is_divided(tex
                 for share in shares(count, workers, seed=10 * number + workers)
             ]
             added = [np.sum(each, axis=0) for each in zip(*parts, strict=True)]
-            assert all(np.allclose(one, two, rtol=1e-12) for one, two in zip(added, whole, strict=True))
+            assert all(
+                np.allclose(one, two, rtol=1e-12)
+                for one, two in zip(added, whole, strict=True)
+            )
             assert value_of(metric, added) == pytest.approx(expected, rel=1e-12)
 
 
@@ -213,10 +248,16 @@ def test_precision_recall_and_f1_are_scikit_learns(name, reference):
 def test_accuracies_are_scikit_learns(name, reference):
     given = SETS[name]
     (true, probabilities), found = given.flat, given.predicted
-    assert measured(named("accuracy", given), given) == pytest.approx(reference.accuracy_score(true, found))
+    assert measured(named("accuracy", given), given) == pytest.approx(
+        reference.accuracy_score(true, found)
+    )
     if given.data.classes > 2:
-        below = (probabilities > np.take_along_axis(probabilities, true[:, None], 1)).sum(1)
-        assert measured(named("top_k(k=2)", given), given) == pytest.approx((below < 2).mean())
+        below = (
+            probabilities > np.take_along_axis(probabilities, true[:, None], 1)
+        ).sum(1)
+        assert measured(named("top_k(k=2)", given), given) == pytest.approx(
+            (below < 2).mean()
+        )
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -249,7 +290,9 @@ def test_nothing_to_be_found_and_nothing_found_is_no_nan():
     nothing.targets[:] = 0
     nothing.outputs[:] = 0
     expected = dict.fromkeys(METRICS, 1.0)
-    assert {name: measured(named(name, nothing), nothing) for name in METRICS} == expected
+    assert {
+        name: measured(named(name, nothing), nothing) for name in METRICS
+    } == expected
     nothing.targets[:] = 255  # no pixel counts either
     for name in METRICS:
         assert np.isfinite(measured(named(name, nothing), nothing))
@@ -261,7 +304,9 @@ def test_each_name_is_known_and_is_made_again_from_its_config():
         metric = named(name, SETS["masks of 4"])
         again = type(metric).from_config(metric.get_config())
         assert again.get_config() == metric.get_config()
-        assert measured(again, SETS["masks of 4"]) == measured(metric, SETS["masks of 4"])
+        assert measured(again, SETS["masks of 4"]) == measured(
+            metric, SETS["masks of 4"]
+        )
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -269,7 +314,10 @@ def test_no_pixel_is_counted_in_int32_which_gpus_leave_to_the_host(classes):
     """Nor by the loss. Only an argmax returns int32 on the GPU; other operations use host memory."""
     import tensorflow as tf
 
-    metric, losses = IoU(classes, ignore=255), cross_entropy(DataInfo("masks", (8, 8, 1), classes, 255))
+    metric, losses = (
+        IoU(classes, ignore=255),
+        cross_entropy(DataInfo("masks", (8, 8, 1), classes, 255)),
+    )
     start = [tf.constant(variable.numpy()) for variable in metric.variables]
 
     @tf.function
@@ -277,7 +325,9 @@ def test_no_pixel_is_counted_in_int32_which_gpus_leave_to_the_host(classes):
         with tf.GradientTape() as tape:
             tape.watch(outputs)
             total = tf.reduce_sum(losses(true, outputs))
-        return metric.stateless_update_state(start, true, outputs), tape.gradient(total, outputs)
+        return metric.stateless_update_state(start, true, outputs), tape.gradient(
+            total, outputs
+        )
 
     true = tf.zeros((2, 8, 8), tf.uint8)
     outputs = tf.fill((2, 8, 8, 1 if classes == 2 else classes), 0.5)
@@ -293,7 +343,9 @@ def test_no_pixel_is_counted_in_int32_which_gpus_leave_to_the_host(classes):
 
 def test_ties_are_the_first_classs():
     metric = IoU(3)
-    metric.update_state(np.array([[[0, 1, 0]]], "uint8"), np.full((1, 1, 3, 3), 1 / 3, "float32"))
+    metric.update_state(
+        np.array([[[0, 1, 0]]], "uint8"), np.full((1, 1, 3, 3), 1 / 3, "float32")
+    )
     assert np.asarray(metric.predicted).tolist() == [3.0, 0.0, 0.0]
 
 
@@ -312,7 +364,9 @@ def test_iou_over_tiles_is_that_over_whole_images_of_a_model_that_sees_no_furthe
     mask = draw.integers(0, 2, (41, 67)).astype("uint8")
     inputs = keras.Input((None, None, 1))
     seen = keras.layers.Conv2D(2, 3, padding="same", activation="relu")(inputs)
-    model = keras.Model(inputs, keras.layers.Conv2D(1, 3, padding="same", activation="sigmoid")(seen))
+    model = keras.Model(
+        inputs, keras.layers.Conv2D(1, 3, padding="same", activation="sigmoid")(seen)
+    )
     whole, tiled = IoU(), IoU(ignore=255)
     whole.update_state(mask[None], model(image[None]))
     for size, overlap, equal in (((16, 16), 4, True), ((21, 17), 0, False)):
@@ -325,11 +379,15 @@ def test_iou_over_tiles_is_that_over_whole_images_of_a_model_that_sees_no_furthe
         assert (float(tiled.result()) == float(whole.result())) is equal
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "losses-and-metrics.md").read_text()
+PAGE = (
+    Path(__file__).parents[2] / "docs" / "reference" / "losses-and-metrics.md"
+).read_text()
 TRUE = np.array([[[1, 1, 0, 0, 1, 1, 1, 0]]], "uint8")
 OUTPUTS = np.array([[[0.9, 0.8, 0.2, 0.1, 0.6, 0.4, 0.15, 0.2]]], "float32")[..., None]
 EXAMPLE = EvaluatedSet(DataInfo("masks", (1, 8, 1), 2), TRUE, OUTPUTS)
-PARTS = dict(zip(("loss", "metric"), PAGE.split("## Losses")[1].split("## Metrics"), strict=True))
+PARTS = dict(
+    zip(("loss", "metric"), PAGE.split("## Losses")[1].split("## Metrics"), strict=True)
+)
 ROWS = [
     (kind, *row)
     for kind, part in PARTS.items()
@@ -346,7 +404,9 @@ def computed(kind, text):
 def test_every_loss_and_every_metric_that_is_a_number_has_one():
     named = {(kind, text.split("(")[0]) for kind, text, _ in ROWS}
     numbers = set(METRICS) - {"top_k"}
-    assert named == {("loss", name) for name in LOSSES} | {("metric", name) for name in numbers}
+    assert named == {("loss", name) for name in LOSSES} | {
+        ("metric", name) for name in numbers
+    }
 
 
 def test_each_number_is_what_is_computed():

@@ -90,7 +90,11 @@ def prove(model, folder, definitions):
     ("made", "name", "remedy"),
     [
         (subclassed, "Silent", "a get_config()"),
-        (lambda: functional(layers.Dense(3), Refusing(2)), "Refusing", "a get_config()"),
+        (
+            lambda: functional(layers.Dense(3), Refusing(2)),
+            "Refusing",
+            "a get_config()",
+        ),
         (
             lambda: functional(keras.Sequential([keras.Input((4,)), Refusing(2)])),
             "Refusing",
@@ -99,19 +103,29 @@ def prove(model, folder, definitions):
         (lambda: functional(Forgetful(2)), "Forgetful", "self.add_weight()"),
     ],
 )
-def test_classes_of_ones_own_that_cannot_be_kept_are_named(framework, tmp_path, made, name, remedy):
+def test_classes_of_ones_own_that_cannot_be_kept_are_named(
+    framework, tmp_path, made, name, remedy
+):
     with pytest.raises(UserError) as caught:
-        prove(made(), tmp_path, {kind.__name__: kind for kind in (Silent, Refusing, Forgetful)})
+        prove(
+            made(),
+            tmp_path,
+            {kind.__name__: kind for kind in (Silent, Refusing, Forgetful)},
+        )
     assert caught.value.received.startswith(f"{name}: ")
     assert remedy in caught.value.action
     assert len(str(caught.value)) < 700
 
 
 def test_layers_and_functions_of_the_tasks_file_are_loaded_with_it(framework, tmp_path):
-    model = functional(Scaled(3), layers.Dense(3, activation=squared), layers.Lambda(lambda x: x + 1))
+    model = functional(
+        Scaled(3), layers.Dense(3, activation=squared), layers.Lambda(lambda x: x + 1)
+    )
     prove(model, tmp_path, {"Scaled": Scaled, "squared": squared})
     again = keras.saving.load_model(
-        tmp_path / "model.keras", custom_objects={"Scaled": Scaled, "squared": squared}, safe_mode=False
+        tmp_path / "model.keras",
+        custom_objects={"Scaled": Scaled, "squared": squared},
+        safe_mode=False,
     )
     x = np.random.default_rng(0).random((5, 4)).astype("float32")
     assert np.array_equal(model(x), again(x))

@@ -45,13 +45,20 @@ def stored(folder, text):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_stored_alike(tmp_path, form):
-    made = stored(tmp_path, f"import numpy as np\nimport polars as pl\ndef read(data):\n    {FORMS[form]}\n")
+    made = stored(
+        tmp_path,
+        f"import numpy as np\nimport polars as pl\ndef read(data):\n    {FORMS[form]}\n",
+    )
     assert (made.inputs.tolist(), made.targets.tolist()) == ([0, 1, 2, 3], [0, 1, 2, 3])
     assert (made.inputs.dtype, made.targets.dtype) == (np.int64, np.float64)
 
 
-@pytest.mark.parametrize(("given", "kept"), [("bool", "uint8"), ("int16", "int32"), ("uint32", "int64")])
-def test_types_that_frameworks_do_not_share_are_stored_as_larger_ones(tmp_path, given, kept):
+@pytest.mark.parametrize(
+    ("given", "kept"), [("bool", "uint8"), ("int16", "int32"), ("uint32", "int64")]
+)
+def test_types_that_frameworks_do_not_share_are_stored_as_larger_ones(
+    tmp_path, given, kept
+):
     text = f"import numpy as np\ndef read(data):\n    return np.ones(2, '{given}'), np.ones(2)\n"
     assert stored(tmp_path, text).inputs.dtype == kept
 
@@ -77,12 +84,18 @@ FAULTS = {
     ),
     "another form": ("def read(data):\n    return [1, 2], \n", "tuple of 1"),
     "no samples": ("def read(data):\n    return [], []\n", "at least 2 samples"),
-    "different numbers": ("def read(data):\n    return [1, 2], [1]\n", "2 inputs, 1 targets"),
+    "different numbers": (
+        "def read(data):\n    return [1, 2], [1]\n",
+        "2 inputs, 1 targets",
+    ),
     "another shape": (
         "def read(data):\n    for n in (2, 2, 3):\n        yield {'x': [0.5] * n}, 1\n",
         r"input 'x' in one shape and type: \[2\] of float64.*\[3\] of float64 in sample 2.*`sequences`",
     ),
-    "another type": ("def read(data):\n    yield 1, 1\n    yield 1.5, 1\n", "float64 in sample 1"),
+    "another type": (
+        "def read(data):\n    yield 1, 1\n    yield 1.5, 1\n",
+        "float64 in sample 1",
+    ),
     "another name": (
         "def read(data):\n    yield {'a': 1}, 1\n    yield {'b': 1}, 1\n",
         "inputs a, as in sample 0.*b in sample 1",
@@ -91,13 +104,19 @@ FAULTS = {
         "def read(data):\n    return [1.0, float('nan')], [1, 2]\n",
         "NaN or infinity in samples 0 to 1",
     ),
-    "a misspelt sequence": ("sequences = ['word']\ndef read(data):\n    return [1, 2], [1, 2]\n", "'word'"),
+    "a misspelt sequence": (
+        "sequences = ['word']\ndef read(data):\n    return [1, 2], [1, 2]\n",
+        "'word'",
+    ),
     "another text": (
         "vocabularies = {'targets': ['a']}\ndef read(data):\n    return [1, 2], ['a', 'b']\n",
         "'b' in samples 0",
     ),
     "a bad name": ("def read(data):\n    return {'a/b': [1, 2]}, [1, 2]\n", "'a/b'"),
-    "a split without the other": ("def read(data):\n    return {'train': ([1], [1])}\n", "'train'"),
+    "a split without the other": (
+        "def read(data):\n    return {'train': ([1], [1])}\n",
+        "'train'",
+    ),
 }
 
 

@@ -12,7 +12,13 @@ from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
 from scalestudy.tasks.load import load_task, task_of
 from scalestudy.tasks.task import DataInfo
 from scalestudy.tasks.task_file import import_file
-from scalestudy.tasks.task_trial import forward, note_on_weights, notes_on, refuse_weights, try_task
+from scalestudy.tasks.task_trial import (
+    forward,
+    note_on_weights,
+    notes_on,
+    refuse_weights,
+    try_task,
+)
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -57,7 +63,9 @@ def digits(tmp_path_factory):
 @pytest.fixture(scope="module")
 def custom(tmp_path_factory):
     """Prepare the data of a task file that defines everything itself."""
-    return prepare(data_of(OWN_TASK, read=OWN_TASK, cache=tmp_path_factory.mktemp("custom")))
+    return prepare(
+        data_of(OWN_TASK, read=OWN_TASK, cache=tmp_path_factory.mktemp("custom"))
+    )
 
 
 def tried(folder, prepared, **parts):
@@ -66,7 +74,11 @@ def tried(folder, prepared, **parts):
     file = folder / "my_task.py"
     file.write_text(FORM.format(**GOOD | parts))
     module = import_file(file)
-    task = task_of(module, DataInfo.of(prepared), task_defaults(str(file)).complete_train(TrainSettings()))
+    task = task_of(
+        module,
+        DataInfo.of(prepared),
+        task_defaults(str(file)).complete_train(TrainSettings()),
+    )
     refuse_weights(task, str(file), None)
     outputs = forward(task, prepared, str(file))
     notes = notes_on(module, task, prepared, outputs)
@@ -79,7 +91,10 @@ def test_a_good_task_is_left_in_peace(tmp_path, digits):
 
 
 FAULTS = {
-    "too few units": ({"last": "layers.Dense(5, activation='softmax')"}, r"5 units|received label value"),
+    "too few units": (
+        {"last": "layers.Dense(5, activation='softmax')"},
+        r"5 units|received label value",
+    ),
     "binary loss for ten classes": (
         {
             "last": "layers.Dense(1, activation='sigmoid')",
@@ -104,7 +119,10 @@ FAULTS = {
         {"loss": "loss = 'categorical_crossentropy'"},
         r"with \[B\] of int32",
     ),
-    "a mean over samples": ({"loss": MEAN.format("targets, outputs")}, "a mean or a sum over samples"),
+    "a mean over samples": (
+        {"loss": MEAN.format("targets, outputs")},
+        "a mean or a sum over samples",
+    ),
     "a loss of others in the batch": (
         {
             "loss": "def loss(targets, outputs):\n"
@@ -113,11 +131,15 @@ FAULTS = {
         "each by itself",
     ),
     "a loss that is not finite": (
-        {"loss": "def loss(targets, outputs):\n    return ops.log(outputs[:, 0] * 0 - 1)"},
+        {
+            "loss": "def loss(targets, outputs):\n    return ops.log(outputs[:, 0] * 0 - 1)"
+        },
         "nan, nan for the first",
     ),
     "NumPy in the loss": (
-        {"loss": "def loss(targets, outputs):\n    return np.square(np.asarray(outputs)).sum(-1)"},
+        {
+            "loss": "def loss(targets, outputs):\n    return np.square(np.asarray(outputs)).sum(-1)"
+        },
         r"my_task\.py, line \d+, in loss.*keras\.ops",
     ),
     "more memory than any machine has": (
@@ -125,11 +147,15 @@ FAULTS = {
         "Unable to allocate.*smaller",
     ),
     "more memory than a device has": (
-        {"loss": "def loss(targets, outputs):\n    raise RuntimeError('CUDA out of memory. Tried 2 GiB.')"},
+        {
+            "loss": "def loss(targets, outputs):\n    raise RuntimeError('CUDA out of memory. Tried 2 GiB.')"
+        },
         "CUDA out of memory.*batch_size.*accumulate.*mixed_bfloat16",
     ),
     "an error in the loss": (
-        {"loss": "def loss(targets, outputs):\n    return ops.matmul(outputs, outputs)"},
+        {
+            "loss": "def loss(targets, outputs):\n    return ops.matmul(outputs, outputs)"
+        },
         r"my_task\.py, line \d+, in loss\), with \[B\] of int32, \[B, 10\] of float32",
     ),
     "a layer that nothing depends on": (
@@ -147,7 +173,10 @@ FAULTS = {
         },
         "far.* outside of them",
     ),
-    "a metric that is no sum": ({"rest": LATEST, "metrics": "metrics = [Latest()]"}, "'latest'.*two samples"),
+    "a metric that is no sum": (
+        {"rest": LATEST, "metrics": "metrics = [Latest()]"},
+        "'latest'.*two samples",
+    ),
     "a metric over the batch": (
         {
             "metrics": "def off(targets, outputs):\n    return ops.mean(outputs)\nmetrics = [off]\n"
@@ -161,9 +190,14 @@ FAULTS = {
     ),
     "a loss by another name": ({"loss": "criterion = 'mse'"}, "`criterion`"),
     "metrics by another name": ({"metrics": "metrcs = ['mae']"}, "`metrcs`"),
-    "nothing to train": ({"last": "layers.Dense(10, 'softmax', trainable=False)"}, "weights to train"),
+    "nothing to train": (
+        {"last": "layers.Dense(10, 'softmax', trainable=False)"},
+        "weights to train",
+    ),
     "weights that are not finite": (
-        {"last": "layers.Dense(10, 'softmax', bias_initializer=keras.initializers.Constant(float('nan')))"},
+        {
+            "last": "layers.Dense(10, 'softmax', bias_initializer=keras.initializers.Constant(float('nan')))"
+        },
         "in 1 of the 2 arrays",
     ),
     "no model": ({"loss": "model = None"}, "NoneType"),
@@ -183,7 +217,9 @@ def test_a_fault_is_told_before_the_start(tmp_path, digits, fault):
     [
         ({"last": "layers.Dense(10, kernel_initializer='ones')"}, "no probabilities"),
         (
-            {"loss": "loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)"},
+            {
+                "loss": "loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)"
+            },
             "has from_logits=True",
         ),
         ({"rest": "callback = []"}, "did you mean callbacks?"),
@@ -205,21 +241,30 @@ def test_a_task_with_all_of_its_own_passes_and_its_sums_are_of_its_outputs(custo
     task = load_task(str(OWN_TASK), DataInfo.of(custom))
     outputs = forward(task, custom, str(OWN_TASK))
     try_task(ENGINE, task, custom, outputs, str(OWN_TASK))
-    assert {name: tuple(value.shape) for name, value in outputs.items()} == {"state": (2, 2), "stay": (2, 1)}
+    assert {name: tuple(value.shape) for name, value in outputs.items()} == {
+        "state": (2, 2),
+        "stay": (2, 1),
+    }
     assert list(task.metrics) == ["state_accuracy", "stay_error"]
 
 
 def test_a_loss_for_each_output_is_refused(tmp_path, custom):
-    (tmp_path / "t.py").write_text(OWN_TASK.read_text() + "\nloss = {'state': 'mse', 'stay': 'mse'}\n")
+    (tmp_path / "t.py").write_text(
+        OWN_TASK.read_text() + "\nloss = {'state': 'mse', 'stay': 'mse'}\n"
+    )
     with pytest.raises(UserError, match=r"def loss\(targets, outputs\)"):
         load_task(str(tmp_path / "t.py"), DataInfo.of(custom))
 
 
 @pytest.mark.parametrize(
-    ("sets", "noted"), [("", 0), ("keras.utils.set_random_seed(7)", 1)], ids=["no", "yes"]
+    ("sets", "noted"),
+    [("", 0), ("keras.utils.set_random_seed(7)", 1)],
+    ids=["no", "yes"],
 )
 def test_initial_weights_that_no_seed_changes_are_named(tmp_path, digits, sets, noted):
     file = tmp_path / "seeded_task.py"
     file.write_text(FORM.format(**GOOD | {"imports": f"{GOOD['imports']}\n{sets}"}))
-    notes = note_on_weights(lambda: load_task(str(file), DataInfo.of(digits)).model, str(file))
+    notes = note_on_weights(
+        lambda: load_task(str(file), DataInfo.of(digits)).model, str(file)
+    )
     assert [str(file) in note for note in notes] == [True] * noted

@@ -18,11 +18,20 @@ def test_the_layers_are_those_of_the_published_study():
     of_levels = [8, 16, 32, 64, 128, 64, 32, 16, 8]
     assert filters(model, keras.layers.Conv2D) == [*np.repeat(of_levels, 2), 1]
     assert filters(model, keras.layers.Conv2DTranspose) == [64, 32, 16, 8]
-    assert sum(isinstance(layer, keras.layers.BatchNormalization) for layer in model.layers) == 18
+    assert (
+        sum(
+            isinstance(layer, keras.layers.BatchNormalization) for layer in model.layers
+        )
+        == 18
+    )
 
 
-@pytest.mark.parametrize(("classes", "channels", "activation"), [(2, 1, "sigmoid"), (3, 3, "softmax")])
-def test_one_class_ends_in_a_sigmoid_and_more_in_a_softmax(classes, channels, activation):
+@pytest.mark.parametrize(
+    ("classes", "channels", "activation"), [(2, 1, "sigmoid"), (3, 3, "softmax")]
+)
+def test_one_class_ends_in_a_sigmoid_and_more_in_a_softmax(
+    classes, channels, activation
+):
     model = unet((32, 32, 1), classes)
     assert model.output_shape == (None, 32, 32, channels)
     assert model.layers[-1].activation.__name__ == activation
@@ -35,7 +44,11 @@ def test_sizes_that_do_not_halve_are_padded_and_cropped_back(size):
 
 
 def test_sizes_that_halve_are_not_padded():
-    assert not [layer for layer in unet((48, 64, 1), 2).layers if "pad" in layer.name or "crop" in layer.name]
+    assert not [
+        layer
+        for layer in unet((48, 64, 1), 2).layers
+        if "pad" in layer.name or "crop" in layer.name
+    ]
 
 
 def test_the_loss_of_a_sample_is_its_mean_over_valid_pixels():
@@ -45,11 +58,17 @@ def test_the_loss_of_a_sample_is_its_mean_over_valid_pixels():
     targets[1, :4] = 255
     targets[1, 4:8] = 1
     losses = np.asarray(task.loss(targets, keras.ops.convert_to_tensor(outputs)))
-    assert losses == pytest.approx([-np.log(0.75), -(np.log(0.25) + 2 * np.log(0.75)) / 3], rel=1e-5)
+    assert losses == pytest.approx(
+        [-np.log(0.75), -(np.log(0.25) + 2 * np.log(0.75)) / 3], rel=1e-5
+    )
 
 
 def test_the_loss_over_classes_is_sparse_cross_entropy():
     task = load_task("unet", DataInfo("masks", (16, 16, 1), 3))
     outputs = np.tile(np.array([0.5, 0.25, 0.25], "float32"), (1, 16, 16, 1))
-    losses = np.asarray(task.loss(np.full((1, 16, 16), 1, "uint8"), keras.ops.convert_to_tensor(outputs)))
+    losses = np.asarray(
+        task.loss(
+            np.full((1, 16, 16), 1, "uint8"), keras.ops.convert_to_tensor(outputs)
+        )
+    )
     assert losses == pytest.approx([-np.log(0.25)], rel=1e-5)

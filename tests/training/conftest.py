@@ -46,7 +46,12 @@ def session(sets, placement, two_devices):
         weights: tuple[float, ...] | None = None,
         **train: Any,
     ):
-        settings = {"batch_size": 25, "batch": "global", "optimizer": "momentum", "learning_rate": 0.05}
+        settings = {
+            "batch_size": 25,
+            "batch": "global",
+            "optimizer": "momentum",
+            "learning_rate": 0.05,
+        }
         kind = data or (task if task in sets else "cnn")
         point = made_point(
             implementation,

@@ -18,12 +18,18 @@ def trained(session, made, implementation, workers, accumulate):
     """Return the weights before and after two epochs of the U-Net, moving statistics last, and the losses."""
     key = implementation, workers, accumulate
     if key not in made:
-        one = session("unet", implementation, workers, accumulate=accumulate, **SETTINGS)
+        one = session(
+            "unet", implementation, workers, accumulate=accumulate, **SETTINGS
+        )
         before = one.trainer.weights()[0]
         records = list(one.epoch_records())
         digests = one.digests()
         assert len(set(digests)) == 1
-        made[key] = before, one.trainer.weights()[0], [record.loss for record in records]
+        made[key] = (
+            before,
+            one.trainer.weights()[0],
+            [record.loss for record in records],
+        )
         assert one.updates == 4 and records[0].samples == 20
     return made[key]
 
@@ -37,12 +43,17 @@ def trained(session, made, implementation, workers, accumulate):
         (("virtual", 2, 2), ("mirrored", 2, 2)),
     ],
 )
-def test_k_micro_batches_of_n_workers_are_one_of_each_of_n_k_workers(session, made, workers, micro_batches):
+def test_k_micro_batches_of_n_workers_are_one_of_each_of_n_k_workers(
+    session, made, workers, micro_batches
+):
     before, one, losses = trained(session, made, *workers)
     _, other, expected = trained(session, made, *micro_batches)
     change = max(np.abs(a - b).max() for a, b in zip(one, before, strict=True))
     assert change > 1e-3
-    assert max(np.abs(a - b).max() for a, b in zip(one, other, strict=True)) < 1e-9 * change
+    assert (
+        max(np.abs(a - b).max() for a, b in zip(one, other, strict=True))
+        < 1e-9 * change
+    )
     np.testing.assert_allclose(losses, expected, rtol=1e-9)
 
 
@@ -55,7 +66,9 @@ def test_each_micro_batch_has_statistics_of_its_own(session, made):
 def test_sums_begin_in_the_last_micro_batch(session):
     from exchange import exchange
 
-    one = session("cnn", "mirrored", 2, epochs=1, launch={"bucket_size": "64 KiB"}, accumulate=2)
+    one = session(
+        "cnn", "mirrored", 2, epochs=1, launch={"bucket_size": "64 KiB"}, accumulate=2
+    )
     list(one.epoch_records())
     assert exchange(one.trainer._train[0]) == (3, 3)
 
@@ -73,7 +86,9 @@ def test_the_global_batch_is_what_is_computed_between_two_updates(session, batch
 def test_several_steps_in_a_call_compute_the_same(session):
     weights = []
     for steps in (1, 2):
-        one = session("cnn", "single", 1, batch_size=25, accumulate=4, steps_per_call=steps)
+        one = session(
+            "cnn", "single", 1, batch_size=25, accumulate=4, steps_per_call=steps
+        )
         list(one.epoch_records())
         weights.append(one.trainer.weights()[0])
     for one, other in zip(*weights, strict=True):

@@ -29,10 +29,16 @@ def test_the_same_weights_have_the_same_statistics_on_any_number_of_workers(sess
     # Of 20 samples, batches of 6 leave the second of two workers a short one, and 3 per step of 8 none.
     one = statistics(session("unet", batch_size=6))
     for (implementation, workers), batch in product(SEVERAL, ("per-worker", "global")):
-        several = statistics(spoilt(session("unet", implementation, workers, batch_size=6, batch=batch)))
+        several = statistics(
+            spoilt(session("unet", implementation, workers, batch_size=6, batch=batch))
+        )
         for a, b in zip(one, several, strict=True):
             np.testing.assert_allclose(
-                a, b, rtol=2e-6, atol=1e-7, err_msg=f"{implementation} {workers} {batch}"
+                a,
+                b,
+                rtol=2e-6,
+                atol=1e-7,
+                err_msg=f"{implementation} {workers} {batch}",
             )
 
 
@@ -42,9 +48,13 @@ def test_they_are_mean_and_variance_of_all_values_that_reach_a_layer(session, se
     made = session("unet", precision="float64", batch_size=6)
     mean, variance, *_ = statistics(made)
     plain = made.trainer._as_plain().model
-    first = keras.Model(plain.inputs, plain.layers[1].output)  # a convolution, before batch normalisation
+    first = keras.Model(
+        plain.inputs, plain.layers[1].output
+    )  # a convolution, before batch normalisation
     prepared, split = sets["unet"]
-    values = np.asarray(first(prepared.inputs[split.train] / 255.0)).reshape(-1, len(mean))
+    values = np.asarray(first(prepared.inputs[split.train] / 255.0)).reshape(
+        -1, len(mean)
+    )
     np.testing.assert_allclose(mean, values.mean(0), rtol=1e-9)
     np.testing.assert_allclose(variance, values.var(0), rtol=1e-9)
 
@@ -53,8 +63,12 @@ def test_they_are_mean_and_variance_of_all_values_that_reach_a_layer(session, se
 def test_training_is_the_same_to_the_bit(session, implementation, workers):
     ended = []
     for kind in ("fresh", "moving"):
-        made = session("unet", implementation, workers, batch_norm=kind, optimizer="adam")
-        losses = [(record.loss, record.validation["loss"]) for record in made.epoch_records()]
+        made = session(
+            "unet", implementation, workers, batch_norm=kind, optimizer="adam"
+        )
+        losses = [
+            (record.loss, record.validation["loss"]) for record in made.epoch_records()
+        ]
         ended.append((losses, made.trainer.values()))
     (fresh, values), (moving, others) = ended
     assert [loss for loss, _ in fresh] == [loss for loss, _ in moving]
@@ -64,7 +78,9 @@ def test_training_is_the_same_to_the_bit(session, implementation, workers):
 
 
 def test_a_frozen_layer_keeps_the_statistics_that_it_was_trained_with(session):
-    made = spoilt(session(str(SUPPORT / "pretrained_task.py"), epochs=2, frozen_epochs=1))
+    made = spoilt(
+        session(str(SUPPORT / "pretrained_task.py"), epochs=2, frozen_epochs=1)
+    )
     records = made.epoch_records()
     next(records)
     np.testing.assert_array_equal(statistics(made)[0], np.ones(4))
@@ -76,7 +92,10 @@ def test_a_model_without_batch_normalisation_computes_none(session, monkeypatch)
     made = session("cnn")
     monkeypatch.setattr(type(made.trainer), "statistics", None)
     fresh = [record.validation for record in made.epoch_records()]
-    assert fresh == [record.validation for record in session("cnn", batch_norm="moving").epoch_records()]
+    assert fresh == [
+        record.validation
+        for record in session("cnn", batch_norm="moving").epoch_records()
+    ]
 
 
 def test_the_model_is_saved_with_them(session, tmp_path):
@@ -89,5 +108,7 @@ def test_the_model_is_saved_with_them(session, tmp_path):
     saved = keras.models.load_model(tmp_path / "model.keras", compile=False)
     known = {weight.path.split("/")[-1] for weight in saved.non_trainable_weights}
     assert known == {"moving_mean", "moving_variance"}
-    for weight, value in zip(saved.non_trainable_weights, statistics(made), strict=True):
+    for weight, value in zip(
+        saved.non_trainable_weights, statistics(made), strict=True
+    ):
         np.testing.assert_array_equal(weight.numpy(), value)

@@ -31,11 +31,18 @@ def sets(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sets")
     images = np.zeros((10, 4, 4), "uint8")
     images[np.arange(10), 0, 0] = np.arange(10)
-    np.savez(folder / "labels.npz", x_train=images, y_train=np.array([0, 1, 1, 1, 2, 1, 1, 1, 2, 0]))
+    np.savez(
+        folder / "labels.npz",
+        x_train=images,
+        y_train=np.array([0, 1, 1, 1, 2, 1, 1, 1, 2, 0]),
+    )
     masks = np.zeros((4, 4, 4), "uint8")
     masks[:, 0] = 1
     np.savez(folder / "masks.npz", x_train=images[:4], y_train=masks)
-    return {name: prepare(data_of(str(folder / f"{name}.npz"), cache=folder)) for name in ("labels", "masks")}
+    return {
+        name: prepare(data_of(str(folder / f"{name}.npz"), cache=folder))
+        for name in ("labels", "masks")
+    }
 
 
 @pytest.fixture
@@ -49,7 +56,9 @@ def quality(sets, framework, placement, tmp_path):
     def of(name: str, layers: str, metric: str) -> float | None:
         (tmp_path / "t.py").write_text(TASK.format(layers=layers, metric=metric))
         data = sets[name]
-        task = load_task(str(tmp_path / "t.py"), DataInfo(data.kind, data.input_shape, data.classes))
+        task = load_task(
+            str(tmp_path / "t.py"), DataInfo(data.kind, data.input_shape, data.classes)
+        )
         alone = join("single", placement, workers=1, device="cpu")
         evaluation = CompiledEvaluation(task, alone.replicas, scale=1.0)
         trainer = SimpleNamespace(constant=evaluation.constant, sense=task.sense)
@@ -70,7 +79,9 @@ def quality(sets, framework, placement, tmp_path):
     ],
 )
 @pytest.mark.parametrize("at_once", [set_evaluation.AT_ONCE, 1])
-def test_it_is_the_best_that_one_answer_has(quality, monkeypatch, name, layers, metric, expected, at_once):
+def test_it_is_the_best_that_one_answer_has(
+    quality, monkeypatch, name, layers, metric, expected, at_once
+):
     monkeypatch.setattr(set_evaluation, "AT_ONCE", at_once)
     assert quality(name, layers, metric) == pytest.approx(expected, abs=1e-6)
 

@@ -54,8 +54,12 @@ def values() -> list[np.ndarray]:
     ]
 
 
-def fingerprint(of: Point, rows: int = 8, shape: tuple[int, ...] = (3, 2), dtype: str = "float32") -> str:
-    split = SimpleNamespace(train=np.arange(rows), validation=np.arange(2), test=np.arange(0))
+def fingerprint(
+    of: Point, rows: int = 8, shape: tuple[int, ...] = (3, 2), dtype: str = "float32"
+) -> str:
+    split = SimpleNamespace(
+        train=np.arange(rows), validation=np.arange(2), test=np.arange(0)
+    )
     return session.fingerprint(of, split, [Variable(dtype, shape, own=False)])
 
 
@@ -85,7 +89,9 @@ def test_a_torn_file_is_refused_and_not_half_read(tmp_path: Path, kept: float) -
     path = tmp_path / "checkpoint.npz"
     checkpoint.write_checkpoint(path, PLACE, values(), "me")
     whole = path.read_bytes()
-    path.write_bytes(whole[: int(kept * len(whole)) if isinstance(kept, float) else kept])
+    path.write_bytes(
+        whole[: int(kept * len(whole)) if isinstance(kept, float) else kept]
+    )
     with pytest.raises(UnusableError, match="cannot be read"):
         checkpoint.read_position(path, "me")
 
@@ -98,12 +104,16 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path) -> None:
         checkpoint.read_position(path, "me")
 
 
-def test_a_reader_finds_a_whole_checkpoint_while_it_is_being_replaced(tmp_path: Path) -> None:
+def test_a_reader_finds_a_whole_checkpoint_while_it_is_being_replaced(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "checkpoint.npz"
     checkpoint.write_checkpoint(path, Position(updates=0), [np.full(50_000, 0)], "me")
     writer = threading.Thread(
         target=lambda: [
-            checkpoint.write_checkpoint(path, Position(updates=n), [np.full(50_000, n)], "me")
+            checkpoint.write_checkpoint(
+                path, Position(updates=n), [np.full(50_000, n)], "me"
+            )
             for n in range(1, 30)
         ]
     )
@@ -134,12 +144,19 @@ def test_a_failure_leaves_nothing_half_written_behind(tmp_path: Path) -> None:
     checkpoint._temporary(run.checkpoint).write_bytes(b"half")
     (tmp_path / ".half.model.keras").write_bytes(b"half")
     run.write_failure(Failure(rank=0, exit_code=1, reason="killed"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.npz", "failure.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "checkpoint.npz",
+        "failure.json",
+    ]
 
 
 def test_where_it_runs_makes_no_other_run() -> None:
     moved = made_point(
-        terms={"implementation": "single", "launch": {"cpus_per_worker": 4}, "oversubscribed": "yes"},
+        terms={
+            "implementation": "single",
+            "launch": {"cpus_per_worker": 4},
+            "oversubscribed": "yes",
+        },
         files={"prepared": "/scratch/x", "split": "/scratch/y"},
         data={"source": "digits", "cache": "/scratch"},
         name="q",
@@ -176,7 +193,9 @@ class Time:
 class Threads(Group):
     """Ranks that are threads of this process and really wait for each other."""
 
-    def __init__(self, rank: int, size: int, barrier: threading.Barrier, table: np.ndarray) -> None:
+    def __init__(
+        self, rank: int, size: int, barrier: threading.Barrier, table: np.ndarray
+    ) -> None:
         super().__init__(rank, size)
         self._barrier, self._table = barrier, table
 
@@ -235,14 +254,18 @@ def test_a_long_epoch_is_kept_on_the_way():
     st.integers(0, 400),
     st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=6),
 )
-def test_every_rank_leaves_at_the_same_call_however_their_speeds_differ(paces, request_at, drift):
+def test_every_rank_leaves_at_the_same_call_however_their_speeds_differ(
+    paces, request_at, drift
+):
     ranks, barrier = len(paces), threading.Barrier(len(paces))
     table, left, asks = np.zeros((ranks, 3)), [-1] * ranks, [0] * ranks
 
     def work(rank: int) -> None:
         time, call = Time(), 0
         agreement = CheckpointConsensus(
-            lambda: call >= request_at if rank == 0 else True, Threads(rank, ranks, barrier, table), time
+            lambda: call >= request_at if rank == 0 else True,
+            Threads(rank, ranks, barrier, table),
+            time,
         )
         while left[rank] < 0:
             call += 1
@@ -251,10 +274,15 @@ def test_every_rank_leaves_at_the_same_call_however_their_speeds_differ(paces, r
                 asks[rank] += 1
                 if agreement.within_epoch().stop:
                     left[rank] = call
-            elif call > request_at and call % 1000 == 0 and agreement.after_epoch().stop:
+            elif (
+                call > request_at and call % 1000 == 0 and agreement.after_epoch().stop
+            ):
                 left[rank] = call
 
-    threads = [threading.Thread(target=work, args=(rank,), daemon=True) for rank in range(ranks)]
+    threads = [
+        threading.Thread(target=work, args=(rank,), daemon=True)
+        for rank in range(ranks)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -41,7 +41,9 @@ def test_fewer_are_refused_with_the_engines_own_reason(listed):
     with pytest.raises(RunError) as error:
         checked(listed, "gpu", "GPU-a0", "GPU-b1")
     assert "2 GPUs: GPU-a0, GPU-b1" in str(error.value)
-    assert "it is built without CUDA" in str(error.value) and "Install another." in str(error.value)
+    assert "it is built without CUDA" in str(error.value) and "Install another." in str(
+        error.value
+    )
 
 
 def test_several_mig_instances_of_one_process_are_refused_for_what_they_are():

@@ -35,7 +35,10 @@ def assert_trained_alike(one, other):
     (before, after, record), (_, others, another) = weights(one), weights(other)
     change = max(np.abs(a - b).max() for a, b in zip(before, after, strict=True))
     assert change > 1e-3
-    assert max(np.abs(a - b).max() for a, b in zip(after, others, strict=True)) <= 1e-8 * change
+    assert (
+        max(np.abs(a - b).max() for a, b in zip(after, others, strict=True))
+        <= 1e-8 * change
+    )
     assert record.loss == pytest.approx(another.loss, rel=1e-8)
     assert record.validation == pytest.approx(another.validation, rel=1e-6)
 
@@ -45,19 +48,33 @@ def test_tabular_regression(sets, session, tmp_path):
     assert build_task(file, {"prepared": str(prepared.path)}) == ()
     settings = {"precision": "float64", "batch_size": 50, "learning_rate": 1e-5}
     made = [
-        session(file, *workers, data="diabetes", **settings) for workers in (("single", 1), ("virtual", 3))
+        session(file, *workers, data="diabetes", **settings)
+        for workers in (("single", 1), ("virtual", 3))
     ]
     assert_trained_alike(*made)
 
 
 def test_text_classification(sets, session, tmp_path):
     file, prepared = add(sets, tmp_path, "topics", read=EXAMPLES / "topics.py")
-    assert prepared.class_names == ("linalg", "optimize", "signal", "sparse", "spatial", "stats")
+    assert prepared.class_names == (
+        "linalg",
+        "optimize",
+        "signal",
+        "sparse",
+        "spatial",
+        "stats",
+    )
     split = sets["topics"][1]
-    sides = [{prepared.groups[row] for row in rows.tolist()} for rows in (split.train, split.validation)]
+    sides = [
+        {prepared.groups[row] for row in rows.tolist()}
+        for rows in (split.train, split.validation)
+    ]
     assert not sides[0] & sides[1], "a file on both sides"
     settings = {"precision": "float64", "batch_size": 200, "learning_rate": 0.5}
-    made = [session(file, *workers, data="topics", **settings) for workers in (("single", 1), ("virtual", 3))]
+    made = [
+        session(file, *workers, data="topics", **settings)
+        for workers in (("single", 1), ("virtual", 3))
+    ]
     assert_trained_alike(*made)
 
 
@@ -66,6 +83,7 @@ def test_a_segmentation_model_of_another_library(sets, session, tmp_path):
     file, _ = add(sets, tmp_path, "deeplab", source="indents:20", image_size=(32, 32))
     settings = {"precision": "float64", "batch_size": 5, "sync_batch_norm": True}
     made = [
-        session(file, *workers, data="deeplab", **settings) for workers in (("single", 1), ("mirrored", 2))
+        session(file, *workers, data="deeplab", **settings)
+        for workers in (("single", 1), ("mirrored", 2))
     ]
     assert_trained_alike(*made)

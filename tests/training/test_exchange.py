@@ -28,8 +28,14 @@ def test_a_sum_that_waits_for_its_own_gradients_alone_is_early(op):
     "held",
     [
         [node("a", "CollectiveReduceV2", "last", "^first")],
-        [node("all", "IdentityN", "last", "first"), node("a", "CollectiveReduceV2", "all:0")],
-        [node("none", "NoOp", "^first"), node("a", "CollectiveReduceV2", "last", "^none")],
+        [
+            node("all", "IdentityN", "last", "first"),
+            node("a", "CollectiveReduceV2", "all:0"),
+        ],
+        [
+            node("none", "NoOp", "^first"),
+            node("a", "CollectiveReduceV2", "last", "^none"),
+        ],
     ],
 )
 def test_a_sum_that_is_held_back_until_the_first_layers_gradient_is_not(held):
@@ -55,7 +61,11 @@ def test_an_overflow_of_one_worker_leaves_the_step_out_on_both(framework, two_de
         return replicas.step(gradient, update, parts, scale, buckets=((1,), (0,)))
 
     before = float(scale.value.numpy())
-    for own in ((np.inf, 1.0), (1.0, np.nan), (3e38, 3e38)):  # the last: finite, but its sum is not
+    for own in (
+        (np.inf, 1.0),
+        (1.0, np.nan),
+        (3e38, 3e38),
+    ):  # the last: finite, but its sum is not
         step([tf.constant(value, tf.float32) for value in own])
         assert [copy.tolist() for copy in replicas.copies(weight)] == [1.0, 1.0]
     assert float(scale.value.numpy()) == before / 8
@@ -63,13 +73,19 @@ def test_an_overflow_of_one_worker_leaves_the_step_out_on_both(framework, two_de
     assert [copy.tolist() for copy in replicas.copies(weight)] == [0.25, 0.25]
     traced = step.get_concrete_function([tf.TensorSpec([])] * 2).graph.as_graph_def()
     operations = [each.op for each in traced.node]
-    assert operations.count("CollectiveReduceV2") == 2 * 2  # one per bucket and device, none for the flag
+    assert (
+        operations.count("CollectiveReduceV2") == 2 * 2
+    )  # one per bucket and device, none for the flag
 
 
-@pytest.mark.parametrize("train", [{}, {"precision": "mixed_float16"}], ids=["float32", "mixed_float16"])
+@pytest.mark.parametrize(
+    "train", [{}, {"precision": "mixed_float16"}], ids=["float32", "mixed_float16"]
+)
 def test_sums_of_the_last_layers_do_not_wait_for_the_first(session, train):
     from exchange import exchange
 
-    one = session("cnn", "mirrored", 2, epochs=1, launch={"bucket_size": "64 KiB"}, **train)
+    one = session(
+        "cnn", "mirrored", 2, epochs=1, launch={"bucket_size": "64 KiB"}, **train
+    )
     list(one.epoch_records())
     assert exchange(one.trainer._train[0]) == Exchange(collectives=3, early=3)

@@ -14,7 +14,13 @@ from scalestudy.data.store.preparation import prepare
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import gallery
-from scalestudy.training.gallery import are_logits, choose, classes_of, gallery_of, probabilities
+from scalestudy.training.gallery import (
+    are_logits,
+    choose,
+    classes_of,
+    gallery_of,
+    probabilities,
+)
 from scalestudy.util.errors import UserError
 
 
@@ -79,7 +85,8 @@ def test_a_model_that_fails_here_is_told_and_forgiven(folder, prepared, capsys):
 
 
 @pytest.mark.parametrize(
-    ("rows", "pixels", "count"), [(5, 64, 5), (1000, 64, 48), (1000, 2**20, 6), (4, 2**24, 4)]
+    ("rows", "pixels", "count"),
+    [(5, 64, 5), (1000, 64, 48), (1000, 2**20, 6), (4, 2**24, 4)],
 )
 def test_samples_are_spread_evenly_and_bounded_by_their_pixels(rows, pixels, count):
     some = gallery.some(np.arange(rows), pixels)
@@ -89,13 +96,19 @@ def test_samples_are_spread_evenly_and_bounded_by_their_pixels(rows, pixels, cou
 
 def test_best_median_and_worst_are_by_loss_and_what_is_not_finite_is_worst():
     losses = np.array([5.0, 1, 9, 3, 7, 2, np.nan, 4, 6])
-    assert choose(losses, 1) == [(1, ("best by loss",)), (0, ("median by loss",)), (6, ("worst by loss",))]
+    assert choose(losses, 1) == [
+        (1, ("best by loss",)),
+        (0, ("median by loss",)),
+        (6, ("worst by loss",)),
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_a_sample_is_shown_once_with_all_its_roles_and_few_samples_are_enough(count):
     assert [chosen.place for chosen in choose(np.array([2.0, 1]), count)] == [1, 0]
-    assert choose(np.array([2.0]), count) == [(0, ("best by loss", "median by loss", "worst by loss"))]
+    assert choose(np.array([2.0]), count) == [
+        (0, ("best by loss", "median by loss", "worst by loss"))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +122,9 @@ def shown_set(tmp_path_factory):
         image = random.choice([20, 230], (16, 16)).astype(np.uint8)
         mask = (image > 127) if number < 7 else (image < 127)
         Image.fromarray(image).save(root / "set" / "images" / f"{number}.png")
-        Image.fromarray((mask * 255).astype(np.uint8)).save(root / "set" / "masks" / f"{number}.png")
+        Image.fromarray((mask * 255).astype(np.uint8)).save(
+            root / "set" / "masks" / f"{number}.png"
+        )
     return prepare(data_of(str(root / "set"), cache=root / "cache"))
 
 
@@ -142,7 +157,9 @@ def test_scores_become_probabilities():
     found = probabilities(scores, record("classes"), logits=True)
     expected = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
     assert np.allclose(found, expected, atol=1e-6)
-    one = probabilities(np.array([[0.0], [2.0]]), record("classes", class_names=["a", "b"]), logits=True)
+    one = probabilities(
+        np.array([[0.0], [2.0]]), record("classes", class_names=["a", "b"]), logits=True
+    )
     assert np.allclose(one[:, 1], [0.5, 1 / (1 + np.exp(-2))])
 
 

@@ -41,7 +41,9 @@ def test_all_runs_begin_with_the_weights_that_the_first_has_drawn(file):
 
 
 def test_the_order_of_many_weights_is_kept(file):
-    first, second = (Drawn(*(np.full(2, start + index) for index in range(12))) for start in (0, 50))
+    first, second = (
+        Drawn(*(np.full(2, start + index) for index in range(12))) for start in (0, 50)
+    )
     for trainer in (first, second):
         begin_alike(trainer, Group(), file)
     assert [value[0] for value in second.values] == list(range(12))

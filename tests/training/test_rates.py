@@ -5,14 +5,23 @@ from hypothesis import strategies as st
 
 from scalestudy.training.rates import peak_rate, rate_table
 
-PLAIN = {"base": 0.1, "kappa": 1.0, "scaling": "none", "schedule": "constant", "steps": 200, "warmup": 0}
+PLAIN = {
+    "base": 0.1,
+    "kappa": 1.0,
+    "scaling": "none",
+    "schedule": "constant",
+    "steps": 200,
+    "warmup": 0,
+}
 
 
 def table(**changes):
     return rate_table(**{**PLAIN, **changes})
 
 
-@pytest.mark.parametrize(("scaling", "peak"), [("none", 0.1), ("linear", 1.6), ("sqrt", 0.4)])
+@pytest.mark.parametrize(
+    ("scaling", "peak"), [("none", 0.1), ("linear", 1.6), ("sqrt", 0.4)]
+)
 def test_scaling_multiplies_by_nothing_k_or_its_root(scaling, peak):
     assert peak_rate(0.1, 16, scaling) == pytest.approx(peak)
 
@@ -46,8 +55,16 @@ def test_the_published_steps_halve_at_40_60_and_75_per_cent():
     st.integers(0, 300),
     st.floats(0.5, 64),
 )
-def test_rates_are_positive_in_number_and_never_above_the_peak(schedule, scaling, steps, warmup, kappa):
-    rates = table(schedule=schedule, scaling=scaling, steps=steps, warmup=min(warmup, steps), kappa=kappa)
+def test_rates_are_positive_in_number_and_never_above_the_peak(
+    schedule, scaling, steps, warmup, kappa
+):
+    rates = table(
+        schedule=schedule,
+        scaling=scaling,
+        steps=steps,
+        warmup=min(warmup, steps),
+        kappa=kappa,
+    )
     assert rates.shape == (steps,)
     assert np.all(rates >= 0)
     assert np.all(rates <= max(peak_rate(0.1, kappa, scaling), 0.0) * (1 + 1e-12))

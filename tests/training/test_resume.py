@@ -7,7 +7,13 @@ from scalestudy.training import checkpoint
 
 pytestmark = pytest.mark.engine
 
-COMMON = {"batch_size": 12, "epochs": 2, "steps_per_call": 2, "schedule": "linear", "learning_rate": 0.01}
+COMMON = {
+    "batch_size": 12,
+    "epochs": 2,
+    "steps_per_call": 2,
+    "schedule": "linear",
+    "learning_rate": 0.01,
+}
 
 
 class LeftError(Exception):
@@ -48,7 +54,10 @@ def taken_up(session, path) -> list:
 
 
 def learnt(records) -> list:
-    return [(r.epoch, r.steps, r.samples, r.loss, r.learning_rate, r.validation) for r in records]
+    return [
+        (r.epoch, r.steps, r.samples, r.loss, r.learning_rate, r.validation)
+        for r in records
+    ]
 
 
 CASES = [
@@ -63,7 +72,9 @@ CASES = [
 """Task, implementation, workers, updates before the interruption, settings."""
 
 
-@pytest.mark.parametrize(("task", "implementation", "workers", "updates", "train"), CASES)
+@pytest.mark.parametrize(
+    ("task", "implementation", "workers", "updates", "train"), CASES
+)
 def test_weights_and_records_are_those_of_a_run_that_was_never_left(
     session, tmp_path, task, implementation, workers, updates, train
 ):
@@ -71,7 +82,9 @@ def test_weights_and_records_are_those_of_a_run_that_was_never_left(
     whole = session(task, implementation, workers, **settings)
     expected = list(whole.epoch_records())
     path = tmp_path / "checkpoint.npz"
-    records = left_after(session(task, implementation, workers, **settings), updates, path)
+    records = left_after(
+        session(task, implementation, workers, **settings), updates, path
+    )
     second = session(task, implementation, workers, **settings)
     records += taken_up(second, path)
     assert learnt(records) == learnt(expected)
@@ -108,7 +121,9 @@ def test_times_of_all_processes_add_up(session, tmp_path):
     assert 0 < position.spent < records[0].train_seconds
     assert records[0].input_seconds >= position.waited
     assert second.elapsed == pytest.approx(phases["steps"] + phases["input"])
-    assert second.elapsed == pytest.approx(sum(record.train_seconds for record in records))
+    assert second.elapsed == pytest.approx(
+        sum(record.train_seconds for record in records)
+    )
     assert phases["build"] > position.phases["build"]
     assert sum(phases.values()) == pytest.approx(second.clock.wall, rel=0.01)
 
@@ -137,7 +152,9 @@ def test_a_run_that_was_trained_to_its_end_trains_no_more(session, tmp_path):
     assert taken_up(second, path) == []
     assert second.over
     assert second.digests() == first.digests()
-    assert second.measure(second.split.validation) == first.measure(first.split.validation)
+    assert second.measure(second.split.validation) == first.measure(
+        first.split.validation
+    )
 
 
 def test_the_statistics_that_each_worker_holds_are_kept_apart(session, tmp_path):
@@ -148,7 +165,10 @@ def test_the_statistics_that_each_worker_holds_are_kept_apart(session, tmp_path)
     before = first.trainer.values().own
     assert any(np.abs(one - other).max() > 0 for one, other in before)
     second = session("unet", "mirrored", 2, **settings)
-    second.go_on(checkpoint.read_position(path, second.fingerprint()), checkpoint.read_values(path))
+    second.go_on(
+        checkpoint.read_position(path, second.fingerprint()),
+        checkpoint.read_values(path),
+    )
     after = second.trainer.values().own
     assert np.array_equal(before[0], after[0])
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))

@@ -48,10 +48,15 @@ def data(tmp_path_factory):
 @pytest.fixture
 def folder(data, tmp_path) -> RunFolder:
     prepared, split = data
-    point = made_point(train={"optimizer": "momentum", "keep_best": "none"}, data={"source": "rows.npz"})
+    point = made_point(
+        train={"optimizer": "momentum", "keep_best": "none"},
+        data={"source": "rows.npz"},
+    )
     path = tmp_path / "points" / point.name / "run-1"
     path.mkdir(parents=True)
-    write_point(path / "point.json", point.with_files(str(prepared.path), str(split.path)))
+    write_point(
+        path / "point.json", point.with_files(str(prepared.path), str(split.path))
+    )
     return RunFolder(path)
 
 
@@ -64,7 +69,16 @@ def engine_of(trainer: type[LinearTrainer]) -> Linear:
 
 
 def computed(folder: RunFolder, trainer: type[LinearTrainer] = LinearTrainer) -> None:
-    run(OwnPart(folder, folder.point(), ALONE, PhaseClock(), "cpu", engine=engine_of(trainer)))
+    run(
+        OwnPart(
+            folder,
+            folder.point(),
+            ALONE,
+            PhaseClock(),
+            "cpu",
+            engine=engine_of(trainer),
+        )
+    )
 
 
 def verified_run(folder: RunFolder) -> list[Verified]:
@@ -115,7 +129,9 @@ def interrupt(*arguments):
         "scalestudy.store.run_folder.RunFolder.write_result",
     ],
 )
-def test_a_process_that_dies_while_it_saves_is_not_done_and_then_done_whole(folder, monkeypatch, place):
+def test_a_process_that_dies_while_it_saves_is_not_done_and_then_done_whole(
+    folder, monkeypatch, place
+):
     with monkeypatch.context() as patch:
         patch.setattr(place, interrupt)
         with pytest.raises(KeyboardInterrupt):
@@ -132,7 +148,9 @@ def test_a_process_that_dies_while_it_saves_is_not_done_and_then_done_whole(fold
 def test_a_model_that_cannot_be_kept_is_refused_before_the_first_step(folder):
     class Unsavable(LinearTrainer):
         def prove_savable(self, path):
-            raise UserError("a model that can be saved", "Own", "Give it a get_config().")
+            raise UserError(
+                "a model that can be saved", "Own", "Give it a get_config()."
+            )
 
         def train(self, call):
             raise AssertionError("trained")
@@ -188,10 +206,14 @@ def trainer(better: str = "higher", save=None):
     def write(path):
         Path(path).write_text("weights")
 
-    return SimpleNamespace(metrics=["iou"], sense=Sense(better), save=save or write, model_suffix=".keras")
+    return SimpleNamespace(
+        metrics=["iou"], sense=Sense(better), save=save or write, model_suffix=".keras"
+    )
 
 
-def keeper(folder: RunFolder, wanted: str = "quality", *, rank: int = 0, made=None) -> BestKeeper:
+def keeper(
+    folder: RunFolder, wanted: str = "quality", *, rank: int = 0, made=None
+) -> BestKeeper:
     session = SimpleNamespace(
         clock=PhaseClock(),
         trainer=made or trainer(),
@@ -237,7 +259,10 @@ def test_the_best_epoch_is_kept_and_the_first_of_equals(tmp_path):
 def test_the_time_it_takes_is_never_counted_as_training(tmp_path):
     other = keeper(RunFolder(tmp_path), rank=1)
     other.evaluated(epoch(1, iou=0.5))
-    assert set(other._clock.phases()) == {"saving", "other"}  # other ranks enter the phase but write nothing
+    assert set(other._clock.phases()) == {
+        "saving",
+        "other",
+    }  # other ranks enter the phase but write nothing
     keeper(RunFolder(tmp_path), "none").evaluated(epoch(1, iou=0.5))
     assert not list(tmp_path.iterdir())
 
@@ -278,7 +303,9 @@ def test_a_run_that_starts_anew_forgets_it(tmp_path, position):
     assert not folder.best.exists()
 
 
-def test_the_file_holds_the_weights_that_were_measured_before_callbacks_changed_them(data, folder):
+def test_the_file_holds_the_weights_that_were_measured_before_callbacks_changed_them(
+    data, folder
+):
     prepared, split = data
     point = folder.point()
     train = point.train.model_copy(update={"epochs": 4, "keep_best": "quality"})
@@ -290,7 +317,9 @@ def test_the_file_holds_the_weights_that_were_measured_before_callbacks_changed_
             self.has_callbacks = True
 
         def epoch_end(self, epoch, logs):
-            self.weight = self.weight * (1 if epoch < 1 else -1)  # worse and worse from the second epoch on
+            self.weight = self.weight * (
+                1 if epoch < 1 else -1
+            )  # worse and worse from the second epoch on
             return False
 
     computed(folder, Spoiling)
@@ -306,8 +335,13 @@ def test_the_file_holds_the_weights_that_were_measured_before_callbacks_changed_
 
 
 def records(*values: float | None) -> list[EpochRecord]:
-    found = [{} if value is None else {"loss": 1.0, "quality": value} for value in values]
-    return [made_epoch(number, validation) for number, validation in enumerate(found, start=1)]
+    found = [
+        {} if value is None else {"loss": 1.0, "quality": value} for value in values
+    ]
+    return [
+        made_epoch(number, validation)
+        for number, validation in enumerate(found, start=1)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -323,7 +357,9 @@ def records(*values: float | None) -> list[EpochRecord]:
         ((math.nan, math.nan), "higher", 2),
     ],
 )
-def test_the_best_epoch_is_that_of_the_best_finite_quality_else_the_last(values, better, epoch):
+def test_the_best_epoch_is_that_of_the_best_finite_quality_else_the_last(
+    values, better, epoch
+):
     assert best_epoch(records(*values), "quality", Sense(better)).epoch == epoch
 
 

@@ -31,10 +31,17 @@ def data(tmp_path_factory):
     return prepared, ensure_split(prepared, 100 / 300, 0)
 
 
-def start(path: Path, data, implementation: str, port: int) -> list[subprocess.Popen[str]]:
+def start(
+    path: Path, data, implementation: str, port: int
+) -> list[subprocess.Popen[str]]:
     """Start the two workers of a run of two epochs in the folder `path`."""
     prepared, split = data
-    train = {"batch_size": 20, "batch": "global", "optimizer": "momentum", "learning_rate": 0.02}
+    train = {
+        "batch_size": 20,
+        "batch": "global",
+        "optimizer": "momentum",
+        "learning_rate": 0.02,
+    }
     point = made_point(
         implementation,
         train | {"evaluate_every": 2},
@@ -61,7 +68,11 @@ def start(path: Path, data, implementation: str, port: int) -> list[subprocess.P
         command = [sys.executable, "-m", "scalestudy.worker", str(path)]
         processes.append(
             subprocess.Popen(
-                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                command,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
             )
         )
     return processes
@@ -76,13 +87,19 @@ def runs(data, tmp_path_factory) -> dict[str, RunFolder]:
         for name in names:
             for process in start(folder / name, data, name, port):
                 output, _ = process.communicate(timeout=900)
-                logs = "".join(log.read_text() for log in (folder / name).glob("logs/*"))
-                assert process.returncode == 0, f"{name}: {output[-1500:]} {logs[-3000:]}"
+                logs = "".join(
+                    log.read_text() for log in (folder / name).glob("logs/*")
+                )
+                assert process.returncode == 0, (
+                    f"{name}: {output[-1500:]} {logs[-3000:]}"
+                )
     return {name: RunFolder(folder / name) for name in names}
 
 
 @pytest.mark.parametrize("implementation", PROCESSES)
-def test_the_result_is_what_plain_keras_finds_in_the_saved_model(framework, runs, data, implementation):
+def test_the_result_is_what_plain_keras_finds_in_the_saved_model(
+    framework, runs, data, implementation
+):
     import keras
 
     import averaging_task
@@ -92,20 +109,32 @@ def test_the_result_is_what_plain_keras_finds_in_the_saved_model(framework, runs
     prepared, split = data
     run = runs[implementation]
     result = run.result()
-    model = keras.saving.load_model(run.model, compile=False, custom_objects=vars(averaging_task))
+    model = keras.saving.load_model(
+        run.model, compile=False, custom_objects=vars(averaging_task)
+    )
     model.compile(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     inputs = prepared.inputs[split.validation].astype("float32") * prepared.scale
-    loss, accuracy = model.evaluate(inputs, prepared.targets[split.validation], verbose=0)
+    loss, accuracy = model.evaluate(
+        inputs, prepared.targets[split.validation], verbose=0
+    )
     assert result.validation["loss"] == pytest.approx(loss, rel=1e-5)
     assert result.validation["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert result.quality == result.validation["accuracy"]
     last = run.epochs()[-1].validation["loss"]
-    assert abs(last - result.validation["loss"]) > 1e-3 * last, "the callback has changed nothing"
+    assert abs(last - result.validation["loss"]) > 1e-3 * last, (
+        "the callback has changed nothing"
+    )
     assert result.model_missing is None
     assert not list(run.path.glob(".half*"))
     best = run.best_record()
-    kept = keras.saving.load_model(run.best, compile=False, custom_objects=vars(averaging_task))
+    kept = keras.saving.load_model(
+        run.best, compile=False, custom_objects=vars(averaging_task)
+    )
     kept.compile(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     _, accuracy = kept.evaluate(inputs, prepared.targets[split.validation], verbose=0)
-    assert best.value == run.epochs()[-1].validation["accuracy"] == pytest.approx(accuracy, abs=1e-6)
+    assert (
+        best.value
+        == run.epochs()[-1].validation["accuracy"]
+        == pytest.approx(accuracy, abs=1e-6)
+    )
     assert run.gallery_record().considered == gallery.SAMPLES

@@ -76,10 +76,17 @@ def test_epochs_between_evaluations_have_no_validation_but_the_last_has(session)
 
 @pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "adam", "adamw"])
 def test_every_optimizer_gives_two_workers_the_weights_of_one(session, optimizer):
-    _, one = trained(session(optimizer=optimizer, learning_rate=0.002, precision="float64"))
+    _, one = trained(
+        session(optimizer=optimizer, learning_rate=0.002, precision="float64")
+    )
     for implementation in ("mirrored", "virtual"):
         other = session(
-            "cnn", implementation, 2, optimizer=optimizer, learning_rate=0.002, precision="float64"
+            "cnn",
+            implementation,
+            2,
+            optimizer=optimizer,
+            learning_rate=0.002,
+            precision="float64",
         )
         _, two = trained(other)
         assert largest_difference(one, two) < 1e-9
@@ -88,30 +95,56 @@ def test_every_optimizer_gives_two_workers_the_weights_of_one(session, optimizer
 def test_a_schedule_and_a_warmup_reach_the_optimizer(session):
     one = session(schedule="linear", warmup_epochs=1.5, epochs=2, batch_size=60)
     records, _ = trained(one)
-    assert [record.learning_rate for record in records] == pytest.approx([one.rates[1], one.rates[3]])
+    assert [record.learning_rate for record in records] == pytest.approx(
+        [one.rates[1], one.rates[3]]
+    )
 
 
 def test_the_rate_is_scaled_by_the_workers_only_when_the_batch_grows_with_them(session):
     per_worker = session(
-        "cnn", "virtual", 4, batch="per-worker", batch_size=10, learning_rate_scaling="linear"
+        "cnn",
+        "virtual",
+        4,
+        batch="per-worker",
+        batch_size=10,
+        learning_rate_scaling="linear",
     )
-    common = session("cnn", "virtual", 4, batch="global", batch_size=40, learning_rate_scaling="linear")
-    reference = session("cnn", "virtual", 4, batch="global", batch_size=40, reference_batch=10)
-    assert [s.rates[0] for s in (per_worker, common, reference)] == pytest.approx([0.2, 0.05, 0.2])
+    common = session(
+        "cnn",
+        "virtual",
+        4,
+        batch="global",
+        batch_size=40,
+        learning_rate_scaling="linear",
+    )
+    reference = session(
+        "cnn", "virtual", 4, batch="global", batch_size=40, reference_batch=10
+    )
+    assert [s.rates[0] for s in (per_worker, common, reference)] == pytest.approx(
+        [0.2, 0.05, 0.2]
+    )
 
 
 @pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
-@pytest.mark.parametrize(("implementation", "workers"), [("single", 1), ("mirrored", 2), ("virtual", 2)])
-def test_mixed_precision_learns_with_weights_in_float32(session, precision, implementation, workers):
+@pytest.mark.parametrize(
+    ("implementation", "workers"), [("single", 1), ("mirrored", 2), ("virtual", 2)]
+)
+def test_mixed_precision_learns_with_weights_in_float32(
+    session, precision, implementation, workers
+):
     one = session("cnn", implementation, workers, precision=precision, epochs=3)
     records, weights = trained(one)
     assert {weight.dtype for weight in weights} == {np.dtype("float32")}
     assert records[-1].loss < records[0].loss
 
 
-def test_a_float16_overflow_leaves_a_step_out_on_all_workers_and_halves_the_scale(session):
+def test_a_float16_overflow_leaves_a_step_out_on_all_workers_and_halves_the_scale(
+    session,
+):
     for implementation, workers in (("single", 1), ("mirrored", 2)):
-        one = session("cnn", implementation, workers, precision="mixed_float16", epochs=1)
+        one = session(
+            "cnn", implementation, workers, precision="mixed_float16", epochs=1
+        )
         one.trainer.loss_scale.value.assign(2.0**40)
         before = one.trainer.weights()[0]
         float(one.trainer.train(one._loader.read(one.split.train, [(0, 25)])))
@@ -126,5 +159,7 @@ def test_what_cannot_repeat_ends_a_run_with_the_key_to_change(session, framework
     one.trainer._evaluation._compute = lambda call: [framework.timestamp()]
     one.trainer._train = [one.trainer._evaluation._compute]
     for compute in (one.trainer.train, one.trainer.evaluate):
-        with pytest.raises(RunError, match=r"Timestamp .* Set deterministic = false under \[train\]"):
+        with pytest.raises(
+            RunError, match=r"Timestamp .* Set deterministic = false under \[train\]"
+        ):
             compute(call)

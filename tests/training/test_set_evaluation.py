@@ -23,7 +23,9 @@ def asked(task: str) -> list[str]:
 def measured(session, task: str, implementation: str, workers: int):
     """Return a session and what its workers measure over the validation set."""
     loss = "0.5*bce + dice" if task == "unet" else "focal(gamma=1)"
-    one = session(task, implementation, workers, batch_size=7, loss=loss, metrics=asked(task))
+    one = session(
+        task, implementation, workers, batch_size=7, loss=loss, metrics=asked(task)
+    )
     return one, one.measure(one.split.validation)
 
 
@@ -39,8 +41,14 @@ def test_workers_find_together_what_one_finds_however_the_set_is_divided(session
 def gathered(one, prepared):
     rows = one.split.validation
     with one.evaluating():
-        outputs = np.asarray(one.trainer.task.model(prepared.inputs[rows].astype("float32") * prepared.scale))
-    return np.asarray(prepared.targets[rows]).ravel(), outputs.reshape(-1, outputs.shape[-1]).astype(float)
+        outputs = np.asarray(
+            one.trainer.task.model(
+                prepared.inputs[rows].astype("float32") * prepared.scale
+            )
+        )
+    return np.asarray(prepared.targets[rows]).ravel(), outputs.reshape(
+        -1, outputs.shape[-1]
+    ).astype(float)
 
 
 def test_of_classes_they_are_scikit_learns_on_all_samples(session, sets, reference):
@@ -48,7 +56,9 @@ def test_of_classes_they_are_scikit_learns_on_all_samples(session, sets, referen
     true, p = gathered(one, sets["cnn"][0])
     predicted = p.argmax(1)
     assert found["accuracy"] == pytest.approx(reference.accuracy_score(true, predicted))
-    assert found["f1"] == pytest.approx(reference.f1_score(true, predicted, average="macro"))
+    assert found["f1"] == pytest.approx(
+        reference.f1_score(true, predicted, average="macro")
+    )
     top = reference.top_k_accuracy_score(true, p, k=5, labels=range(10))
     assert found["top_k"] == pytest.approx(top)
 
@@ -58,7 +68,10 @@ def test_the_loss_is_that_of_the_study_and_lowers_it(session):
     records = list(one.epoch_records())
     assert records[-1].validation.keys() == before.keys()
     assert records[-1].loss < records[0].loss
-    assert one.trainer.metrics[0] == "dice" and one.trainer.sense[:2] == ("higher", True)
+    assert one.trainer.metrics[0] == "dice" and one.trainer.sense[:2] == (
+        "higher",
+        True,
+    )
 
 
 def test_class_weights_of_a_run_multiply_its_loss(session, sets):

@@ -34,7 +34,9 @@ def trained(made) -> bytes:
     return b"".join(value.tobytes() for value in made.trainer.values().common)
 
 
-@pytest.mark.parametrize(("implementation", "workers"), [("single", 1), ("mirrored", 2)])
+@pytest.mark.parametrize(
+    ("implementation", "workers"), [("single", 1), ("mirrored", 2)]
+)
 def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
     regression, monkeypatch, implementation, workers
 ):
@@ -68,7 +70,9 @@ def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
     assert computed and computed <= read
 
 
-def test_devices_that_are_given_their_slices_compute_the_same_bit_for_bit(regression, monkeypatch):
+def test_devices_that_are_given_their_slices_compute_the_same_bit_for_bit(
+    regression, monkeypatch
+):
     from scalestudy.engines.tensorflow import staging, tensorflow_trainer
 
     before = trained(regression("mirrored", 2))

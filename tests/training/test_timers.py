@@ -10,7 +10,13 @@ from scalestudy.data.samples import Slice
 from scalestudy.engines.group import Group
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.training import timers
-from scalestudy.training.timers import LEAST_STEPS, MEASURE, WARM_UP, EpochCounters, StepTimer
+from scalestudy.training.timers import (
+    LEAST_STEPS,
+    MEASURE,
+    WARM_UP,
+    EpochCounters,
+    StepTimer,
+)
 
 CALL = (Slice(None, None, 0, 16, 16, 0, 2),)
 """Two steps of 16 samples."""
@@ -31,7 +37,9 @@ class Pair(Group):
 def calls_until_end(timer, seconds_per_call, most=10_000):
     """Number of calls until the timer ends the run."""
     for number in range(1, most + 1):
-        if timer.ends(CALL, 32.0, nullcontext, lambda now=number: now * seconds_per_call):
+        if timer.ends(
+            CALL, 32.0, nullcontext, lambda now=number: now * seconds_per_call
+        ):
             return number
     return None
 
@@ -73,7 +81,11 @@ def test_a_short_training_is_timed_for_a_part_of_its_steps():
 def test_slow_steps_in_long_calls_are_timed_within_four_calls():
     timer = StepTimer(Group(), planned=224)
     call = (CALL[0]._replace(steps=7),)
-    calls = next(n for n in range(1, 50) if timer.ends(call, 1.0, nullcontext, lambda now=n: 6.0 * now))
+    calls = next(
+        n
+        for n in range(1, 50)
+        if timer.ends(call, 1.0, nullcontext, lambda now=n: 6.0 * now)
+    )
     record = finished(timer, 6.0 * calls)
     assert (record.warm_up_steps, record.steps) == (14, 14)
 
@@ -81,7 +93,9 @@ def test_slow_steps_in_long_calls_are_timed_within_four_calls():
 def test_a_long_compilation_shortens_nothing():
     timer = StepTimer(Group(), planned=100_000)
     calls = next(
-        n for n in range(1, 10_000) if timer.ends(CALL, 1.0, nullcontext, lambda now=n: 60 + 0.1 * now)
+        n
+        for n in range(1, 10_000)
+        if timer.ends(CALL, 1.0, nullcontext, lambda now=n: 60 + 0.1 * now)
     )
     record = finished(timer, 60 + 0.1 * calls)
     assert record.seconds == pytest.approx(60.0, rel=0.01)
@@ -134,7 +148,9 @@ def test_every_call_is_counted_once_whether_time_stands_still_after_it_or_not():
             tally.start()
         tally.ask()
     tally.stop(clock)
-    assert clock.seconds["steps"] + clock.seconds["input"] == pytest.approx(tally.seconds)
+    assert clock.seconds["steps"] + clock.seconds["input"] == pytest.approx(
+        tally.seconds
+    )
     assert (tally.step, tally.samples, tally.loss) == (23, 92, 3.0)
 
 
@@ -167,9 +183,15 @@ class Mark:
 
 @pytest.mark.parametrize(
     ("reading", "step", "seconds", "waited"),
-    [(0.0001, 0.010, 0.010, 0.0), (0.015, 0.010, 0.010, 0.005), (0.004, 0.004, 0.004, 0.0)],
+    [
+        (0.0001, 0.010, 0.010, 0.0),
+        (0.015, 0.010, 0.010, 0.005),
+        (0.004, 0.004, 0.004, 0.0),
+    ],
 )
-def test_a_device_that_runs_behind_times_calls_by_its_own_clock(monkeypatch, reading, step, seconds, waited):
+def test_a_device_that_runs_behind_times_calls_by_its_own_clock(
+    monkeypatch, reading, step, seconds, waited
+):
     """Reading a batch takes `reading` seconds, a call `step`; the device waits for the difference."""
     device, clock = Device(monkeypatch), PhaseClock()
     tally, calls, most = EpochCounters(), 100, 0

@@ -80,8 +80,13 @@ def computed(folder: RunFolder) -> str:
 
 
 @pytest.mark.slow
-def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data, tmp_path):
-    whole, left = folder_of(tmp_path / "whole", point_of(data)), folder_of(tmp_path / "left", point_of(data))
+def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(
+    data, tmp_path
+):
+    whole, left = (
+        folder_of(tmp_path / "whole", point_of(data)),
+        folder_of(tmp_path / "left", point_of(data)),
+    )
     assert "LOADED []" in computed(whole)
     asked = left.path.parent / "stop"
     asked.touch()
@@ -101,15 +106,26 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
         (process,), (node,) = result.processes, result.nodes
         assert result.usage_of == "run" and node.rank == 0
         assert process.cpu_seconds > 0 and result.cpu_percent[0] > 0
-        assert (result.flops_per_sample, result.flops_uncounted) == (4 * result.parameters, [])
+        assert (result.flops_per_sample, result.flops_uncounted) == (
+            4 * result.parameters,
+            [],
+        )
     assert whole.ranks()[0].unmeasured == {}
     assert one.quality > 0.8
     assert (one.better, one.bounded) == ("higher", True)
     assert (one.precision, one.deterministic) == ("float32", True)
     assert one.quality_labels == 18
-    assert one.constant_quality == other.constant_quality == max(np.bincount(labels_of(data))) / 18
+    assert (
+        one.constant_quality
+        == other.constant_quality
+        == max(np.bincount(labels_of(data))) / 18
+    )
     best = max(record.validation["accuracy"] for record in whole.epochs())
-    assert one.best_quality == whole.epochs()[one.best_epoch - 1].validation["accuracy"] == best
+    assert (
+        one.best_quality
+        == whole.epochs()[one.best_epoch - 1].validation["accuracy"]
+        == best
+    )
     records = whole.epochs()
     assert [(r.steps, r.samples) for r in records] == [(6, 42)] * 6
     assert [(r.loss, r.validation, r.learning_rate) for r in records] == [
@@ -118,10 +134,20 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     assert whole.ranks()[0].build.keys() == {"linear"}
     assert (whole.path / "model.keras").exists()
     assert not whole.checkpoint.exists()
-    assert {"build", "join", "compile", "steps", "evaluation", "proof", "saving"} <= one.phases.keys()
+    assert {
+        "build",
+        "join",
+        "compile",
+        "steps",
+        "evaluation",
+        "proof",
+        "saving",
+    } <= one.phases.keys()
 
 
-def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path, nvml, monkeypatch):
+def test_a_run_on_gpus_records_what_they_did_in_its_training_time(
+    data, tmp_path, nvml, monkeypatch
+):
     class OnGpus(Linear):
         def devices(self, device):
             return ["Tesla V100", "NVIDIA H100"]
@@ -134,13 +160,27 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
     gpus = ["GPU-a0", "GPU-b1"]
     run(OwnPart(folder, folder.point(), ALONE, PhaseClock(), "gpu", gpus, OnGpus()))
     (rank,), result = folder.ranks(), folder.result()
-    assert (rank.devices, rank.device_uuids) == (["Tesla V100", "NVIDIA H100"], ["GPU-a0"])
+    assert (rank.devices, rank.device_uuids) == (
+        ["Tesla V100", "NVIDIA H100"],
+        ["GPU-a0"],
+    )
     used, lost = result.gpus
-    assert (used.rank, used.device, used.percent, used.energy_from) == (0, 0, 0, "power")
+    assert (used.rank, used.device, used.percent, used.energy_from) == (
+        0,
+        0,
+        0,
+        "power",
+    )
     assert used.joules > 0 and used.watts == pytest.approx(300)
     assert lost.model_dump(exclude={"rank", "device"}) == dict.fromkeys(
         [
-            *("percent", "memory_percent", "memory_bytes", "memory_total_bytes", "allocated_bytes"),
+            *(
+                "percent",
+                "memory_percent",
+                "memory_bytes",
+                "memory_total_bytes",
+                "allocated_bytes",
+            ),
             "reserved_bytes",
             *("watts", "joules", "energy_from"),
         ]
@@ -159,7 +199,9 @@ class Pending:
         return float(self._losses)
 
 
-def test_no_step_is_waited_for_to_look_for_a_request_to_stop(data, tmp_path, monkeypatch):
+def test_no_step_is_waited_for_to_look_for_a_request_to_stop(
+    data, tmp_path, monkeypatch
+):
     class Asynchronous(Linear):
         def trainer(self, *given):
             trainer = super().trainer(*given)
@@ -182,7 +224,11 @@ def test_no_step_is_waited_for_to_look_for_a_request_to_stop(data, tmp_path, mon
     monkeypatch.setattr("scalestudy.training.checkpoint.LOOK_EVERY", 0.0)
     monkeypatch.setattr(RunFolder, "stop", Stop(tmp_path / "stop"))
     folder = folder_of(tmp_path, point_of(data))
-    run(OwnPart(folder, folder.point(), ALONE, PhaseClock(), "cpu", engine=Asynchronous()))
+    run(
+        OwnPart(
+            folder, folder.point(), ALONE, PhaseClock(), "cpu", engine=Asynchronous()
+        )
+    )
     # Two calls compile. 42 samples by 8, in calls of two equal steps: four calls an epoch, and its end.
     assert looks == [(3, 2), (4, 2), (5, 2), (6, 2), (6, 6), (7, 6), (8, 6)]
     assert asked == [*range(1, 9)]  # the last two for the checkpoint
@@ -190,8 +236,12 @@ def test_no_step_is_waited_for_to_look_for_a_request_to_stop(data, tmp_path, mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")])
-def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_path, phase, function):
+@pytest.mark.parametrize(
+    ("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")]
+)
+def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(
+    data, tmp_path, phase, function
+):
     launch = ResolvedLaunch(progress_timeout=4)
     folder = folder_of(tmp_path, point_of(data, evaluate_every=6).on(launch=launch))
     done = subprocess.run(
@@ -203,7 +253,12 @@ def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_pa
     )
     assert done.returncode == EXIT_CODE
     silence = folder.hang()
-    assert (silence.rank, silence.phase, silence.epoch, silence.lives) == (0, phase, 1, True)
+    assert (silence.rank, silence.phase, silence.epoch, silence.lives) == (
+        0,
+        phase,
+        1,
+        True,
+    )
     assert silence.step == {"callbacks": 6, "input": 2}[phase]
     assert f" in {function}\n" in done.stderr
     assert "Expected progress of every rank within 4 s" in done.stderr
@@ -249,9 +304,13 @@ def both(work) -> list:
 
     def one(rank: int) -> None:
         group = Threads(rank, shared)
-        found[rank] = work(Joined(group, Replicas(group, 2, slices=[(rank, rank + 1)], size=2)))
+        found[rank] = work(
+            Joined(group, Replicas(group, 2, slices=[(rank, rank + 1)], size=2))
+        )
 
-    threads = [threading.Thread(target=one, args=(rank,), daemon=True) for rank in (0, 1)]
+    threads = [
+        threading.Thread(target=one, args=(rank,), daemon=True) for rank in (0, 1)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -282,19 +341,27 @@ def test_two_processes_end_with_the_weights_of_one_and_prove_it(data):
         assert [r.validation["accuracy"] for r in session.records] == [
             r.validation["accuracy"] for r in alone.records
         ]
-        assert [r.loss for r in session.records] == pytest.approx([r.loss for r in alone.records])
+        assert [r.loss for r in session.records] == pytest.approx(
+            [r.loss for r in alone.records]
+        )
 
 
-def test_a_run_knows_its_nodes_and_its_first_start_through_a_checkpoint(data, monkeypatch):
+def test_a_run_knows_its_nodes_and_its_first_start_through_a_checkpoint(
+    data, monkeypatch
+):
     names = threading.local()
     monkeypatch.setattr("socket.gethostname", lambda: names.here)
 
     def work(joined):
         names.here = f"node-{joined.group.rank}"
-        first = Session(point_of(data), Linear(), joined, *data, PhaseClock(started=1000.0))
+        first = Session(
+            point_of(data), Linear(), joined, *data, PhaseClock(started=1000.0)
+        )
         kept = first.checkpoint()
         names.here = "node-7"
-        second = Session(point_of(data), Linear(), joined, *data, PhaseClock(started=2000.0))
+        second = Session(
+            point_of(data), Linear(), joined, *data, PhaseClock(started=2000.0)
+        )
         alone = second.hosts.copy()
         second.go_on(*kept)
         return first.hosts, alone, second.hosts, second.began
@@ -311,7 +378,9 @@ def test_a_checkpoint_keeps_what_each_process_holds_for_itself(data):
         own = first.trainer.values().own[0]
         first.trainer.mean = own[0] + joined.group.rank
         kept = first.checkpoint()
-        second = Session(point_of(data, epochs=2), Linear(), joined, *data, PhaseClock())
+        second = Session(
+            point_of(data, epochs=2), Linear(), joined, *data, PhaseClock()
+        )
         second.go_on(*kept)
         return kept[1], first.trainer.mean, second.trainer.mean
 
@@ -333,7 +402,9 @@ def test_what_callbacks_decide_on_rank_0_reaches_every_rank(data):
 
     (first, records, digests), (second, same, _) = both(work)
     assert len(records) == len(same) == 2
-    assert [record.learning_rate for record in records] == [record.learning_rate for record in same]
+    assert [record.learning_rate for record in records] == [
+        record.learning_rate for record in same
+    ]
     assert [record.learning_rate for record in records] == pytest.approx([0.1, 0.1])
     assert (first.trainer.rate, second.trainer.rate) == (0.05, 0.05)
     assert len(set(digests)) == 1
@@ -382,7 +453,9 @@ class Watching:
 
 
 @pytest.mark.parametrize("spoil", [False, True])
-def test_weights_are_sent_after_callbacks_only_if_they_differ_and_as_they_are(data, spoil):
+def test_weights_are_sent_after_callbacks_only_if_they_differ_and_as_they_are(
+    data, spoil
+):
     def work(joined):
         session = Session(point_of(data), Linear(), joined, *data, PhaseClock())
         trainer = session.trainer
@@ -413,5 +486,9 @@ def test_the_parts_of_all_ranks_are_gathered_as_they_are(data):
         return joined.group.gather([odd, np.full((2, 1), rank, np.uint8)])
 
     (odd, small), (again, _) = both(work)
-    assert odd.tobytes() == again.tobytes() == np.float16([-0.0, np.nan, 0, -0.0, np.nan, 1]).tobytes()
+    assert (
+        odd.tobytes()
+        == again.tobytes()
+        == np.float16([-0.0, np.nan, 0, -0.0, np.nan, 1]).tobytes()
+    )
     assert small.tolist() == [[0], [0], [1], [1]]

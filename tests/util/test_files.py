@@ -30,7 +30,11 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
 
 
 @settings(deadline=None, derandomize=True)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])), max_size=5))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])), max_size=5
+    )
+)
 def test_lines_come_back_as_they_were_appended(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
@@ -48,7 +52,9 @@ def test_texts_and_bytes_are_written_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("beside", [None, ".a.half"])
-def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path, beside: str | None) -> None:
+def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, beside: str | None
+) -> None:
     def torn() -> None:
         with replacing(tmp_path / "a", tmp_path / beside if beside else None) as file:
             file.write(b"new")
@@ -74,8 +80,12 @@ def test_the_temporary_file_has_the_name_asked_for_and_what_a_kill_left_of_it_is
     assert not half.exists()
 
 
-@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
-def test_a_file_is_shared_as_the_umask_says(tmp_path: Path, mask: int, mode: int) -> None:
+@pytest.mark.parametrize(
+    ("mask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)]
+)
+def test_a_file_is_shared_as_the_umask_says(
+    tmp_path: Path, mask: int, mode: int
+) -> None:
     before = os.umask(mask)
     try:
         write_atomically(tmp_path / "a", "new")
@@ -90,7 +100,9 @@ def test_a_reader_never_finds_half_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a"
     texts = [letter * 200_000 for letter in "xy"]
     write_atomically(path, texts[0])
-    writer = threading.Thread(target=lambda: [write_atomically(path, text) for text in texts * 20])
+    writer = threading.Thread(
+        target=lambda: [write_atomically(path, text) for text in texts * 20]
+    )
     writer.start()
     while writer.is_alive():
         assert path.read_text() in texts
@@ -109,7 +121,9 @@ def fill(disk: Path) -> None:
             file.write(b"0" * 4096)
 
 
-def test_an_error_of_a_full_disk_names_the_file_that_could_not_be_written(small_disk: Path) -> None:
+def test_an_error_of_a_full_disk_names_the_file_that_could_not_be_written(
+    small_disk: Path,
+) -> None:
     (small_disk / "lines").touch()
     with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as whole:
         write_atomically(small_disk / "file", b"0" * 2**21)
@@ -120,7 +134,9 @@ def test_an_error_of_a_full_disk_names_the_file_that_could_not_be_written(small_
         assert error.value.filename == str(small_disk / name)
 
 
-def test_spare_space_has_room_for_a_record_on_a_disk_that_was_filled_meanwhile(small_disk: Path) -> None:
+def test_spare_space_has_room_for_a_record_on_a_disk_that_was_filled_meanwhile(
+    small_disk: Path,
+) -> None:
     with spare_space(small_disk):
         fill(small_disk)
         with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
@@ -142,7 +158,15 @@ def study(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [".", "study.json", "new.csv", "points/p/run-1/result.json", "points/x/y.csv", "report/../a.csv"]
+    "name",
+    [
+        ".",
+        "study.json",
+        "new.csv",
+        "points/p/run-1/result.json",
+        "points/x/y.csv",
+        "report/../a.csv",
+    ],
 )
 def test_a_target_in_a_study_is_refused_by_whatever_path(study, tmp_path, name):
     for folder in (study, tmp_path / "linked"):
@@ -152,7 +176,13 @@ def test_a_target_in_a_study_is_refused_by_whatever_path(study, tmp_path, name):
 
 
 def test_its_report_and_all_else_may_be_written(study, tmp_path):
-    for target in (study / "report" / "mine.csv", study / "report", tmp_path / "a.csv", study.parent, None):
+    for target in (
+        study / "report" / "mine.csv",
+        study / "report",
+        tmp_path / "a.csv",
+        study.parent,
+        None,
+    ):
         refuse_target(target, [study, None])
 
 
@@ -166,9 +196,14 @@ def test_inputs_and_study_files_are_no_targets(study, tmp_path):
     refuse_inside_study(tmp_path / "one.toml")
 
 
-@pytest.mark.parametrize("target", ["/unmounted-scratch/report.md", "/unmounted-scratch/a/b"])
+@pytest.mark.parametrize(
+    "target", ["/unmounted-scratch/report.md", "/unmounted-scratch/a/b"]
+)
 def test_no_folder_is_made_at_the_root(target):
     with pytest.raises(UserError) as caught:
         refuse_target(Path(target))
-    assert caught.value.expected.endswith("/unmounted-scratch") and target in caught.value.received
+    assert (
+        caught.value.expected.endswith("/unmounted-scratch")
+        and target in caught.value.received
+    )
     assert not Path("/unmounted-scratch").exists()

@@ -26,17 +26,25 @@ sys.stdin.readline()
 
 def holder(path: Path, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", HOLD, str(path), *more]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
-def test_a_lock_is_held_against_this_process_too_and_free_again_afterwards(tmp_path: Path) -> None:
+def test_a_lock_is_held_against_this_process_too_and_free_again_afterwards(
+    tmp_path: Path,
+) -> None:
     for _ in range(2):
         with take(tmp_path / "lock"), pytest.raises(Timeout):
             take(tmp_path / "lock")
-    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600  # others can hold a file that they can open
+    assert (
+        tmp_path / "lock"
+    ).stat().st_mode & 0o777 == 0o600  # others can hold a file that they can open
 
 
-def test_a_lock_ends_with_its_holder_though_a_worker_of_it_lives_on_and_keeps_what_was_written(tmp_path):
+def test_a_lock_ends_with_its_holder_though_a_worker_of_it_lives_on_and_keeps_what_was_written(
+    tmp_path,
+):
     with holder(tmp_path / "lock", "with a worker") as other:
         worker = int(other.stdout.readline())
         try:
@@ -64,7 +72,9 @@ with take(Path(sys.argv[1]), wait=True):
 def test_who_waits_gets_the_lock_once_it_is_free(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with take(path):
-        second = subprocess.Popen([sys.executable, "-c", WAIT, str(path)], stdout=subprocess.PIPE, text=True)
+        second = subprocess.Popen(
+            [sys.executable, "-c", WAIT, str(path)], stdout=subprocess.PIPE, text=True
+        )
         assert second.stdout.readline() == "asks\n"
         path.write_text("left by the first")
     with second:
@@ -84,7 +94,9 @@ def test_a_file_system_without_locks_gives_none(
     assert take(tmp_path / "lock", wait=True) is None
 
 
-def test_a_planted_link_is_refused_and_what_it_points_to_is_as_it_was(tmp_path: Path) -> None:
+def test_a_planted_link_is_refused_and_what_it_points_to_is_as_it_was(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "lock").symlink_to(tmp_path / "precious")
     with pytest.raises(UserError, match=r"symbolic link to .*precious"):
@@ -97,13 +109,17 @@ def test_a_planted_link_is_refused_and_what_it_points_to_is_as_it_was(tmp_path: 
 
 
 NOBODY = 65534
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can give a folder to another user"
+)
 
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """The three possible places of the folder, by kind."""
-    runtime, temporary, cache = (tmp_path / name for name in ("runtime", "temporary", "cache"))
+    runtime, temporary, cache = (
+        tmp_path / name for name in ("runtime", "temporary", "cache")
+    )
     for folder in (runtime, temporary, cache):
         folder.mkdir(mode=0o700)
     temporary.chmod(0o1777)
@@ -137,16 +153,25 @@ def plant_foreign(path: Path) -> None:
     os.chown(path, NOBODY, NOBODY)
 
 
-PLANTED = [plant_link, plant_open, plant_file, pytest.param(plant_foreign, marks=as_root)]
+PLANTED = [
+    plant_link,
+    plant_open,
+    plant_file,
+    pytest.param(plant_foreign, marks=as_root),
+]
 
 
-def test_it_is_in_the_runtime_folder_and_opens_to_nobody_else(places: dict[str, Path]) -> None:
+def test_it_is_in_the_runtime_folder_and_opens_to_nobody_else(
+    places: dict[str, Path],
+) -> None:
     assert private_folder() == places["runtime"] == private_folder()
     assert places["runtime"].stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("plant", PLANTED)
-def test_what_is_planted_in_the_shared_folder_is_passed_over(places, plant, monkeypatch) -> None:
+def test_what_is_planted_in_the_shared_folder_is_passed_over(
+    places, plant, monkeypatch
+) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     plant(places["temporary"])
     assert private_folder() == places["cache"]
@@ -156,13 +181,19 @@ def test_what_is_planted_in_the_shared_folder_is_passed_over(places, plant, monk
 
 
 @pytest.mark.parametrize("value", [None, "", "relative", "/nowhere/at/all"])
-def test_a_runtime_folder_that_is_none_is_passed_over(places, value, monkeypatch) -> None:
+def test_a_runtime_folder_that_is_none_is_passed_over(
+    places, value, monkeypatch
+) -> None:
     monkeypatch.setenv("LOGNAME", "../somebody")  # the folder is named by user ID
-    monkeypatch.delenv("XDG_RUNTIME_DIR") if value is None else monkeypatch.setenv("XDG_RUNTIME_DIR", value)
+    monkeypatch.delenv("XDG_RUNTIME_DIR") if value is None else monkeypatch.setenv(
+        "XDG_RUNTIME_DIR", value
+    )
     assert private_folder() == places["temporary"]
 
 
-def test_folders_that_others_can_write_to_are_passed_over(places: dict[str, Path]) -> None:
+def test_folders_that_others_can_write_to_are_passed_over(
+    places: dict[str, Path],
+) -> None:
     places["runtime"].parent.chmod(0o770)
     assert private_folder() == places["temporary"]
     places["temporary"].parent.chmod(0o777)  # anyone can rename entries here
@@ -175,17 +206,26 @@ def test_another_users_runtime_folder_is_passed_over(places: dict[str, Path]) ->
     assert private_folder() == places["temporary"]
 
 
-def test_where_everything_is_planted_it_says_what_and_what_to_do(places: dict[str, Path]) -> None:
+def test_where_everything_is_planted_it_says_what_and_what_to_do(
+    places: dict[str, Path],
+) -> None:
     for path in places.values():
         path.parent.mkdir(exist_ok=True)
         plant_open(path)
-    with pytest.raises(RunError, match=r"scalestudy-\d+: open to others \(mode 0777\).*XDG_RUNTIME_DIR"):
+    with pytest.raises(
+        RunError, match=r"scalestudy-\d+: open to others \(mode 0777\).*XDG_RUNTIME_DIR"
+    ):
         private_folder()
 
 
-@pytest.mark.parametrize(("make", "found"), [(Path.mkdir, "a folder"), (os.mkfifo, "no regular file")])
+@pytest.mark.parametrize(
+    ("make", "found"), [(Path.mkdir, "a folder"), (os.mkfifo, "no regular file")]
+)
 def test_what_is_no_regular_file_is_no_lock(tmp_path: Path, make, found: str) -> None:
     make(tmp_path / "lock")
     with pytest.raises(UserError) as caught:
         take(tmp_path / "lock")
-    assert caught.value.received == found and str(tmp_path / "lock") in caught.value.expected
+    assert (
+        caught.value.received == found
+        and str(tmp_path / "lock") in caught.value.expected
+    )

@@ -7,7 +7,10 @@ from scalestudy.util.manual import as_command, page_text, pages
 
 
 def test_paths_of_pages_become_commands_that_print_them():
-    assert as_command("See docs/guides/imported.md.") == "See `scalestudy docs guides/imported`."
+    assert (
+        as_command("See docs/guides/imported.md.")
+        == "See `scalestudy docs guides/imported`."
+    )
     assert as_command("See my/docs.md") == "See my/docs.md"
 
 

@@ -17,7 +17,11 @@ def offered(monkeypatch):
     """Make packages offer these entry points."""
 
     def offer(*entries: EntryPoint) -> None:
-        monkeypatch.setattr(registry, "entry_points", lambda group: [e for e in entries if e.group == group])
+        monkeypatch.setattr(
+            registry,
+            "entry_points",
+            lambda group: [e for e in entries if e.group == group],
+        )
 
     offer()
     return offer

@@ -35,7 +35,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def holder(place: Path):
     """A process that holds a temporary folder, and its folder."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD], env=os.environ | {"PYTHONPATH": str(SOURCE)}, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLD],
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
     )
     with process:
         yield process, Path(process.stdout.readline().decode().strip())
@@ -49,7 +51,9 @@ def test_a_folder_lives_as_long_as_its_context(place: Path) -> None:
     assert not list(place.iterdir())
 
 
-def test_the_next_folder_removes_those_of_killed_processes_and_of_no_others(place: Path, holder) -> None:
+def test_the_next_folder_removes_those_of_killed_processes_and_of_no_others(
+    place: Path, holder
+) -> None:
     process, folder = holder
     for name in ("other-node-1", f"made-other{os.uname().nodename}-2"):
         (place / name).mkdir()

@@ -26,7 +26,10 @@ def test_the_innermost_place_in_a_file_of_the_users_is_named(tmp_path):
 
 
 def test_a_place_outside_of_functions_has_a_line_alone(tmp_path):
-    assert user_frame([Frame(str(tmp_path / "task.py"), 3, "<module>")]) == "task.py, line 3"
+    assert (
+        user_frame([Frame(str(tmp_path / "task.py"), 3, "<module>")])
+        == "task.py, line 3"
+    )
 
 
 def test_our_own_files_are_not_the_users():
@@ -40,14 +43,19 @@ def test_an_exception_is_told_in_one_line_with_its_place():
     with pytest.raises(ValueError, match="Graph") as caught:
         raise ValueError("Graph execution error:\n\nno such kernel\nat node 3")
     said = locate_error(caught.value)
-    assert said.startswith("ValueError: Graph execution error: no such kernel (test_tracebacks.py, line ")
+    assert said.startswith(
+        "ValueError: Graph execution error: no such kernel (test_tracebacks.py, line "
+    )
 
 
 def test_what_python_writes_on_a_crash_is_read_from_the_inside_out(tmp_path):
     file = tmp_path / "crash.py"
     file.write_text("import ctypes\ndef inner():\n    ctypes.string_at(0)\ninner()\n")
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", file], stderr=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-X", "faulthandler", file],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     found = crashed_at(done.stderr)
     assert [frame.name for frame in found] == ["<module>", "inner", "string_at"]
@@ -79,7 +87,10 @@ OOM = "OOM when allocating tensor with shape[64,512,512] and type float on GPU:0
 def test_an_error_in_a_compiled_function_is_told_by_what_it_says_and_not_by_where_it_was_traced(
     message, said
 ):
-    assert error_text(MemoryError(message)) == f"MemoryError: Graph execution error: {said}"
+    assert (
+        error_text(MemoryError(message))
+        == f"MemoryError: Graph execution error: {said}"
+    )
 
 
 def test_an_error_that_only_says_where_it_was_traced_is_told_by_that():
@@ -105,6 +116,8 @@ class Mute(Exception):
         (ValueError("\n\n"), "ValueError"),
     ],
 )
-def test_whatever_it_says_it_is_told_in_one_line_that_terminals_and_files_can_hold(error, said):
+def test_whatever_it_says_it_is_told_in_one_line_that_terminals_and_files_can_hold(
+    error, said
+):
     assert error_text(error) == said
     assert error_text(error).encode()

@@ -55,7 +55,17 @@ READ = {
     },
 }
 REFUSED = {
-    units.bytes_of: ["", "32", "0 MiB", "32MiB", "1.5 MiB", "-1 MiB", "32 MB", "3 2 MiB", "32 MiB\n"],
+    units.bytes_of: [
+        "",
+        "32",
+        "0 MiB",
+        "32MiB",
+        "1.5 MiB",
+        "-1 MiB",
+        "32 MB",
+        "3 2 MiB",
+        "32 MiB\n",
+    ],
     units.seconds_of: [
         "",
         "2",
@@ -85,7 +95,8 @@ def test_texts_are_read_in_their_units(read):
 
 
 @pytest.mark.parametrize(
-    ("read", "text"), [(read, text) for read, texts in REFUSED.items() for text in texts]
+    ("read", "text"),
+    [(read, text) for read, texts in REFUSED.items() for text in texts],
 )
 def test_other_texts_are_refused_with_one_that_would_do(read, text):
     with pytest.raises(ValueError, match=r'as "\d'):
@@ -93,7 +104,9 @@ def test_other_texts_are_refused_with_one_that_would_do(read, text):
 
 
 def test_a_written_size_is_read_as_it_is_shown():
-    assert [units.size(units.bytes_of(text)) for text in READ[units.bytes_of]] == list(READ[units.bytes_of])
+    assert [units.size(units.bytes_of(text)) for text in READ[units.bytes_of]] == list(
+        READ[units.bytes_of]
+    )
 
 
 def test_a_cost_may_name_what_is_paid_for_and_quantities_have_decimal_prefixes():
@@ -101,7 +114,13 @@ def test_a_cost_may_name_what_is_paid_for_and_quantities_have_decimal_prefixes()
     assert units.cost(0.00829, "worker") == "29.8 worker-seconds"
     assert units.cost(0.0136, "worker", beside=0.0195) == "0.816 worker-minutes"
     assert units.cost(0.0195, "worker", beside=0.0136) == "1.17 worker-minutes"
-    shown = {0: "0 FLOP", 7: "7.00 FLOP", 999.9: "1.00 kFLOP", 2_015_232: "2.02 MFLOP", 9.895e14: "990 TFLOP"}
+    shown = {
+        0: "0 FLOP",
+        7: "7.00 FLOP",
+        999.9: "1.00 kFLOP",
+        2_015_232: "2.02 MFLOP",
+        9.895e14: "990 TFLOP",
+    }
     assert {value: units.format_scaled(value, "FLOP") for value in shown} == shown
 
 

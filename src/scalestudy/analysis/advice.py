@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.decision import Decision, PassedOver
 from scalestudy.analysis.measures import Measures, gather_keys
-from scalestudy.analysis.neighbours import beyond_the_edge, nearest_passed_over, next_smaller
+from scalestudy.analysis.neighbours import (
+    beyond_the_edge,
+    nearest_passed_over,
+    next_smaller,
+)
 from scalestudy.analysis.price import Price, is_undecided
 from scalestudy.analysis.quality import Verdict, format_signed
 from scalestudy.analysis.runs import Key, Planned, Run, metric_label
@@ -74,7 +78,10 @@ def advise(
         _length_of_quality(choice, decision, measures),
         _unlike_work(rows, decision),
         _switching(switch),
-        *(_passed_over(row, decision) for row in nearest_passed_over(decision, MOST_PASSED_OVER)),
+        *(
+            _passed_over(row, decision)
+            for row in nearest_passed_over(decision, MOST_PASSED_OVER)
+        ),
         next_smaller(decision),
         beyond_the_edge(decision, [row.key for row in rows], models),
         _better(rows, decision),
@@ -116,21 +123,41 @@ def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
         text = f"ask for {choice.workers} {noun} with {choice.strategy}{details}"
         if decision.rivals:
             text += f"; the runs do not show that it is faster than {_others(choice, decision.rivals)}"
-        text += f", with a learning rate by the {rate_rule} rule, not tuned" if rate_rule else ""
+        text += (
+            f", with a learning rate by the {rate_rule} rule, not tuned"
+            if rate_rule
+            else ""
+        )
     if "failures" in decision.provisional:
-        faster = [row.key for row in decision.passed_over if row.key in decision.failures]
-        faster += [key for key in decision.failures if decision.verdicts[key].failed and key not in faster]
-        text += "; " + ", ".join(f"{decision.failures[key]} of {key.label} failed" for key in faster)
-    if decision.provisional and all(verdict.kind == "unknown" for verdict in decision.verdicts.values()):
+        faster = [
+            row.key for row in decision.passed_over if row.key in decision.failures
+        ]
+        faster += [
+            key
+            for key in decision.failures
+            if decision.verdicts[key].failed and key not in faster
+        ]
+        text += "; " + ", ".join(
+            f"{decision.failures[key]} of {key.label} failed" for key in faster
+        )
+    if decision.provisional and all(
+        verdict.kind == "unknown" for verdict in decision.verdicts.values()
+    ):
         return f"By speed alone, {text}."
-    return f"Provisionally, {text}." if decision.provisional else f"{text[0].upper()}{text[1:]}."
+    return (
+        f"Provisionally, {text}."
+        if decision.provisional
+        else f"{text[0].upper()}{text[1:]}."
+    )
 
 
 def _others(choice: Row, rivals: Sequence[Key]) -> str:
     """Names of rows that tie with the choice: only the strategy if nothing else differs."""
     plain = all(key.variant == choice.key.variant for key in rivals)
     names = [key.strategy if plain else key.label for key in rivals]
-    if len(names) > NAMED_RIVALS + 1:  # a number is never longer than the one name it stands for
+    if (
+        len(names) > NAMED_RIVALS + 1
+    ):  # a number is never longer than the one name it stands for
         names = [*names[:NAMED_RIVALS], f"{len(names) - NAMED_RIVALS} others"]
     return _enumerate(names, "or")
 
@@ -140,22 +167,28 @@ def _cost(decision: Decision) -> str:
     price, reference = decision.price, decision.reference
     assert price is not None
     assert reference is not None
-    relative = f" (relative to {reference.workers} workers)" if decision.relative else ""
+    relative = (
+        f" (relative to {reference.workers} workers)" if decision.relative else ""
+    )
     efficiency = f"cost efficiency of {_efficiency(price, decision)}{relative}"
     if price.basis == "rate":
         if price.key == reference:
             return ""
         return f"It is {_number(price.speedup)} times as fast as {reference.label}, at a {efficiency}."
     first = decision.prices[reference]
-    of = "from start to result" if price.basis == "wall" else "(without start-up and evaluation)"
+    of = (
+        "from start to result"
+        if price.basis == "wall"
+        else "(without start-up and evaluation)"
+    )
     which = _planned_training(decision) or "One training"
     took = f"{which} takes {units.duration(price.duration)} {of} and costs {_billed(price, first)}"
     if price.key == reference:
         return f"{took}."
-    other = f"{reference.label} ({units.duration(first.duration)}, {_billed(first, price)})"
-    times = (
-        f"{_number(price.speedup)} times as fast at {1 / (price.efficiency.value or 1):.2f} times the cost"
+    other = (
+        f"{reference.label} ({units.duration(first.duration)}, {_billed(first, price)})"
     )
+    times = f"{_number(price.speedup)} times as fast at {1 / (price.efficiency.value or 1):.2f} times the cost"
     return f"{took}. Compared with {other} it is {times}: a {efficiency}."
 
 
@@ -172,7 +205,10 @@ def _planned_training(decision: Decision) -> str:
 def _length_of_quality(choice: Row, decision: Decision, measures: Measures) -> str:
     """At which length the quality was measured, if another one is planned."""
     planned = decision.criteria.planned
-    measured = {(run.result.epochs, run.result.training_samples) for run in measures.trained[choice.key]}
+    measured = {
+        (run.result.epochs, run.result.training_samples)
+        for run in measures.trained[choice.key]
+    }
     if planned.as_measured or choice.quality.value is None or len(measured) != 1:
         return ""
     epochs, samples = measured.pop()
@@ -203,7 +239,10 @@ def _billed(price: Price, beside: Price) -> str:
 def _efficiency(price: Price, decision: Decision) -> str:
     """A cost efficiency with its interval; if that lies in the indifference zone, the interval alone."""
     estimate = price.efficiency
-    if decision.is_about_target(estimate) and f"{estimate.low:.2f}" != f"{estimate.high:.2f}":
+    if (
+        decision.is_about_target(estimate)
+        and f"{estimate.low:.2f}" != f"{estimate.high:.2f}"
+    ):
         return f"{estimate.low:.2f} to {estimate.high:.2f}, about the target {decision.target:g}"
     return _number(estimate)
 
@@ -222,9 +261,15 @@ def _quality(choice: Row, verdict: Verdict) -> str:
     if verdict.kind == "reference" or choice.quality.value is None:
         return ""
     lower = " (lower is better)" if choice.sense.better == "lower" else ""
-    against = f"Compared with {verdict.reference.label}: " if verdict.reference else "Compared: "
+    against = (
+        f"Compared with {verdict.reference.label}: "
+        if verdict.reference
+        else "Compared: "
+    )
     digits = max(choice.digits, verdict.digits)
-    value = f"Its {metric_label(choice.metric)}{lower} is {_number(choice.quality, digits)}"
+    value = (
+        f"Its {metric_label(choice.metric)}{lower} is {_number(choice.quality, digits)}"
+    )
     # Without a verdict there is nothing that the margin was compared with.
     margin = ""
     if verdict.margin is not None and "margin" not in verdict.sentence:
@@ -239,8 +284,13 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
         # With enough digits to show that it is below the target.
         texts = (f"{value:.{digits}f}" for digits in (2, 3, 4))
         why = f"cost efficiency {next((text for text in texts if float(text) < decision.target), value)}"
-        if decision.is_about_target(price.efficiency) or value >= decision.target - decision.criteria.zone:
-            why += f", about the target {decision.target:g}{_preference(price, decision)}"
+        if (
+            decision.is_about_target(price.efficiency)
+            or value >= decision.target - decision.criteria.zone
+        ):
+            why += (
+                f", about the target {decision.target:g}{_preference(price, decision)}"
+            )
     elif row.why == "uncertain":
         why = f"too uncertain, {_number(price.speedup)} times as fast"
     elif row.why == "samples":
@@ -281,7 +331,11 @@ LEAST_SEEDS, MOST_SEEDS = 2, 10
 def _failing_share(choice: Row, measures: Measures) -> str:
     """What few trainings without a failure cannot exclude (Clopper and Pearson, Biometrika 26, 1934)."""
     runs = len(measures.trained[choice.key])
-    if not LEAST_SEEDS <= runs <= MOST_SEEDS or measures.failed[choice.key] or measures.fails_everywhere:
+    if (
+        not LEAST_SEEDS <= runs <= MOST_SEEDS
+        or measures.failed[choice.key]
+        or measures.fails_everywhere
+    ):
         return ""
     most = 1 - 0.05 ** (1 / runs)
     return f"0 of {runs} of its trainings failed: up to {most:.0%} may (95 % limit)."
@@ -293,11 +347,22 @@ def _better(rows: Sequence[Row], decision: Decision) -> str:
     for row in rows:
         change = decision.verdicts[row.key].change
         better = row.sense.better
-        if row.workers == 1 or change.low is None or change.high is None or better is None:
+        if (
+            row.workers == 1
+            or change.low is None
+            or change.high is None
+            or better is None
+        ):
             continue
         if min(gain(change.low, better), gain(change.high, better)) > 0:
-            named.append(f"{row.key.label} ({format_signed(change.value or 0.0, row.digits)})")
-    return f"Learns better than what it is compared with: {_short(named)}." if named else ""
+            named.append(
+                f"{row.key.label} ({format_signed(change.value or 0.0, row.digits)})"
+            )
+    return (
+        f"Learns better than what it is compared with: {_short(named)}."
+        if named
+        else ""
+    )
 
 
 MUCH_FASTER = 1.5
@@ -322,26 +387,48 @@ def _failures(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row.verdict.failed:
             failed.setdefault(row.verdict.sentence, []).append(row.key.label)
-    return [f"Not considered: {_enumerate(names, 'and')} ({why})." for why, names in failed.items()]
+    return [
+        f"Not considered: {_enumerate(names, 'and')} ({why})."
+        for why, names in failed.items()
+    ]
 
 
-def _open_questions(rows: Sequence[Row], planned: Sequence[Planned], decision: Decision) -> list[str]:
+def _open_questions(
+    rows: Sequence[Row], planned: Sequence[Planned], decision: Decision
+) -> list[str]:
     """One sentence for each open question, with the runs that would settle it."""
-    unclear = [row.key.label for row in rows if row.runs > 1 and decision.verdicts[row.key].kind == "unclear"]
+    unclear = [
+        row.key.label
+        for row in rows
+        if row.runs > 1 and decision.verdicts[row.key].kind == "unclear"
+    ]
     unknown = [row.key.label for row in rows if row.verdict.kind == "unknown"]
-    if any(row.timings for row in rows):  # only what may still change the choice is trained further
-        open_rows = {row.key.label for row in decision.passed_over if row.why == "not-shown"}
-        unclear, unknown = ([name for name in names if name in open_rows] for names in (unclear, unknown))
+    if any(
+        row.timings for row in rows
+    ):  # only what may still change the choice is trained further
+        open_rows = {
+            row.key.label for row in decision.passed_over if row.why == "not-shown"
+        }
+        unclear, unknown = (
+            [name for name in names if name in open_rows]
+            for names in (unclear, unknown)
+        )
     questions = [*_unfinished(planned), *_single_seeds(rows), *_costs(decision)]
     if unclear:
         needed = {row.key.label: decision.verdicts[row.key].needed for row in rows}
         named = [_with_seeds(name, needed[name]) for name in unclear]
-        questions.append(f"More seeds are needed to tell whether the quality is worse: {_short(named)}.")
+        questions.append(
+            f"More seeds are needed to tell whether the quality is worse: {_short(named)}."
+        )
     if unknown:
         whose = "any row" if len(unknown) == len(rows) else _short(unknown)
-        questions.append(f"The quality of {whose} is unknown; more workers may have lowered it.")
+        questions.append(
+            f"The quality of {whose} is unknown; more workers may have lowered it."
+        )
     questions += _undirected(rows)
-    for metric in dict.fromkeys(row.metric for row in rows if row.verdict.kind == "no-margin"):
+    for metric in dict.fromkeys(
+        row.metric for row in rows if row.verdict.kind == "no-margin"
+    ):
         questions.append(
             f"The scale of {metric_label(metric)} is not known, so there is no verdict on quality. Add"
             " --quality-margin: the accepted loss, in its unit or as a percentage."
@@ -368,7 +455,11 @@ def quality_warnings(runs: Sequence[Run]) -> list[str]:
         if most.by_script
         else 'Set batch_norm = "fresh" under [train].'
     )
-    return [f"Quality says little about {most.name}. {warning}. {remedy}"] if warning else []
+    return (
+        [f"Quality says little about {most.name}. {warning}. {remedy}"]
+        if warning
+        else []
+    )
 
 
 def _unfinished(planned: Sequence[Planned]) -> list[str]:
@@ -380,19 +471,29 @@ def _unfinished(planned: Sequence[Planned]) -> list[str]:
             noun = "run" if len(names) == 1 else "runs"
             sentences.append(f"{len(names)} {noun}{verb} {state}: {_short(names)}.")
     damaged = [point for point in planned if point.state == "corrupt"]
-    return sentences + [f"{point.name} is {point.state} and not counted: {point.reason}" for point in damaged]
+    return sentences + [
+        f"{point.name} is {point.state} and not counted: {point.reason}"
+        for point in damaged
+    ]
 
 
 def _single_seeds(rows: Sequence[Row]) -> list[str]:
     alone = [row.key.label for row in rows if row.runs == 1 and not row.timings]
     if alone and len(alone) == len(rows):
-        return ["One seed only, so there are no confidence intervals. Sweep three or more seeds."]
-    return [f"One seed only, so wide intervals or none: {_short(alone)}."] if alone else []
+        return [
+            "One seed only, so there are no confidence intervals. Sweep three or more seeds."
+        ]
+    return (
+        [f"One seed only, so wide intervals or none: {_short(alone)}."] if alone else []
+    )
 
 
 def _costs(decision: Decision) -> list[str]:
     """Cost efficiencies that may or may not reach the target."""
-    asked: set[Key | None] = {decision.choice, *(row.key for row in decision.passed_over)}
+    asked: set[Key | None] = {
+        decision.choice,
+        *(row.key for row in decision.passed_over),
+    }
     if decision.kind in ("uncertain", "none"):
         least = min(price.units for price in decision.prices.values())
         asked |= {key for key, price in decision.prices.items() if price.units > least}
@@ -412,7 +513,9 @@ def _costs(decision: Decision) -> list[str]:
 
 def _undirected(rows: Sequence[Row]) -> list[str]:
     sentences = []
-    for metric in dict.fromkeys(row.metric for row in rows if row.sense.better is None and row.metric):
+    for metric in dict.fromkeys(
+        row.metric for row in rows if row.sense.better is None and row.metric
+    ):
         if all(row.source for row in rows if row.metric == metric):
             remedy = "Add --better higher or --better lower."
         else:
@@ -426,7 +529,9 @@ def _undirected(rows: Sequence[Row]) -> list[str]:
 
 def _untimed(rows: Sequence[Row]) -> list[str]:
     """Sentences on rows without a speed-up, grouped by reason and series."""
-    untimed = {row.key: row.speed.reason for row in rows if row.speed.reason is not None}
+    untimed = {
+        row.key: row.speed.reason for row in rows if row.speed.reason is not None
+    }
     sentences = []
     for reason, keys in gather_keys(untimed, lambda key: untimed[key]).items():
         names = []
@@ -439,7 +544,9 @@ def _untimed(rows: Sequence[Row]) -> list[str]:
 
 
 def _enumerate(names: Sequence[str], word: str) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+    return (
+        names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+    )
 
 
 def _with_seeds(name: str, needed: int | None) -> str:

@@ -16,7 +16,12 @@ from typing import NamedTuple
 from scalestudy.analysis.runs import Run
 from scalestudy.plugins.strategies import is_timed
 
-KINDS = {"float32": "float32", "tf32": "tf32", "mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
+KINDS = {
+    "float32": "float32",
+    "tf32": "tf32",
+    "mixed_float16": "float16",
+    "mixed_bfloat16": "bfloat16",
+}
 """Arithmetic of matrix products, by `train.precision`."""
 TERA = 1e12
 
@@ -30,7 +35,13 @@ class Peak(NamedTuple):
 
 def peak_of(runs: Sequence[Run]) -> Peak:
     """Peak of the runs' devices in the runs' arithmetic."""
-    names = {name for run in runs for rank in run.ranks if rank.device_uuids for name in rank.devices}
+    names = {
+        name
+        for run in runs
+        for rank in run.ranks
+        if rank.device_uuids
+        for name in rank.devices
+    }
     kinds = {KINDS.get(run.result.precision or "") for run in runs}
     if not names:
         return Peak(reason="the peak of CPUs is unknown")
@@ -40,7 +51,9 @@ def peak_of(runs: Sequence[Run]) -> Peak:
     if kind is None:
         return Peak(reason="the arithmetic of a run was not recorded")
     value = device_peak(name, kind)
-    return Peak(value) if value else Peak(reason=f"no peak of {name} in {kind} is known")
+    return (
+        Peak(value) if value else Peak(reason=f"no peak of {name} in {kind} is known")
+    )
 
 
 def device_peak(name: str, kind: str) -> float | None:
@@ -65,7 +78,9 @@ def _entry(name: str) -> Mapping[str, object]:
 
 @cache
 def _table() -> list[Mapping[str, object]]:
-    text = resources.files("scalestudy.analysis").joinpath("device_peaks.toml").read_text()
+    text = (
+        resources.files("scalestudy.analysis").joinpath("device_peaks.toml").read_text()
+    )
     devices: list[Mapping[str, object]] = tomllib.loads(text)["device"]
     return devices
 
@@ -122,12 +137,16 @@ def costs_of(runs: Sequence[Run]) -> Costs:
     timed = is_timed(results[0].implementation)
     rate = mean_of(result.throughput for result in results) if timed else None
     reached = None if flops is None or rate is None else flops * rate
-    devices = results[0].workers if timed else 1  # one device computes all virtual workers in turn
+    devices = (
+        results[0].workers if timed else 1
+    )  # one device computes all virtual workers in turn
     return Costs(
         gpu_percent=mean_of(use.percent for use in gpus),
         gpu_joules=joules,
         cpu_percent=mean_of(mean_of(result.cpu_percent) for result in results),
-        peak_memory_bytes=_largest(_largest(result.peak_memory_bytes) for result in results),
+        peak_memory_bytes=_largest(
+            _largest(result.peak_memory_bytes) for result in results
+        ),
         gpu_memory_bytes=_largest(use.allocated_bytes for use in gpus),
         watt_hours=None if joules is None else joules / JOULES,
         node_hours=mean_of(_hours(run, len(run.result.nodes) or None) for run in runs),
@@ -135,7 +154,9 @@ def costs_of(runs: Sequence[Run]) -> Costs:
         flops_per_sample=flops,
         flops_per_second=reached,
         peak_flops_per_second=peak.value,
-        mfu=reached / (devices * peak.value) if reached is not None and peak.value else None,
+        mfu=reached / (devices * peak.value)
+        if reached is not None and peak.value
+        else None,
         unmeasured=_why(runs, peak, flops),
     )
 
@@ -181,13 +202,18 @@ def _hours(run: Run, count: int | None) -> float | None:
 
 def _why(runs: Sequence[Run], peak: Peak, flops: float | None) -> str | None:
     reasons = [
-        f"{name}: {why}" for run in runs for rank in run.ranks for name, why in rank.unmeasured.items()
+        f"{name}: {why}"
+        for run in runs
+        for rank in run.ranks
+        for name, why in rank.unmeasured.items()
     ]
     if not all(map(_is_whole, runs)):
         reasons.append("energy: of a resumed run only the last process is known")
     uncounted = sorted({name for run in runs for name in run.result.flops_uncounted})
     if uncounted:
-        reasons.append(f"flops_per_sample: of {', '.join(uncounted)} the products are not counted")
+        reasons.append(
+            f"flops_per_sample: of {', '.join(uncounted)} the products are not counted"
+        )
     if flops is not None and peak.reason:
         reasons.append(f"mfu: {peak.reason}")
     return "; ".join(dict.fromkeys(reasons)) or None

@@ -199,11 +199,18 @@ class Decision:
         low, high = efficiency.low, efficiency.high
         if low is None or high is None:
             return False
-        return self.target - self.criteria.zone <= low and high <= self.target + self.criteria.zone
+        return (
+            self.target - self.criteria.zone <= low
+            and high <= self.target + self.criteria.zone
+        )
 
     def is_open(self, price: Price) -> bool:
         """Whether a row may or may not reach the target: its interval leaves the zone on the other side."""
-        value, low, high = price.efficiency.value, price.efficiency.low, price.efficiency.high
+        value, low, high = (
+            price.efficiency.value,
+            price.efficiency.low,
+            price.efficiency.high,
+        )
         zone = self.criteria.zone
         if value is None or low is None or high is None or price.key == self.reference:
             return False
@@ -241,7 +248,9 @@ def decide(
         for key, verdict in verdicts.items()
         if not verdict.seems_worse and failures[key].share <= usual.share
     )
-    prices, reference = prices_of(keys, measures, sound, criteria.bill, price_basis(keys, measures))
+    prices, reference = prices_of(
+        keys, measures, sound, criteria.bill, price_basis(keys, measures)
+    )
     made = Decision(
         "no-timing",
         criteria,
@@ -262,10 +271,16 @@ def _stricter_verdicts(
     Otherwise a batch size that ruins the model on one worker too would pass as no worse.
     """
     verdicts = {row.key: row.verdict for row in rows}
-    best = {metric: best_single(rows, metric) for metric in {row.metric for row in rows}}
+    best = {
+        metric: best_single(rows, metric) for metric in {row.metric for row in rows}
+    }
     for row in rows:
         single = best[row.metric]
-        if single and row.key != single.key and (row.key.swept or row.strategy != single.strategy):
+        if (
+            single
+            and row.key != single.key
+            and (row.key.swept or row.strategy != single.strategy)
+        ):
             against_best = judge(row.key, measures, margin, single.key)
             if against_best.seems_worse:
                 verdicts[row.key] = against_best
@@ -273,13 +288,26 @@ def _stricter_verdicts(
 
 
 def _choose(
-    made: Decision, rows: Sequence[Row], reference: Key | None, measures: Measures, usual: Failures
+    made: Decision,
+    rows: Sequence[Row],
+    reference: Key | None,
+    measures: Measures,
+    usual: Failures,
 ) -> Decision:
-    target, verdicts, prices, sound = made.target, made.verdicts, made.prices, made.sound
+    target, verdicts, prices, sound = (
+        made.target,
+        made.verdicts,
+        made.prices,
+        made.sound,
+    )
     shown = sound
-    if measures.sequential and any(verdict.kind != "unknown" for verdict in verdicts.values()):
+    if measures.sequential and any(
+        verdict.kind != "unknown" for verdict in verdicts.values()
+    ):
         # Faster rows have had their chance to be shown no worse.
-        shown = frozenset(key for key in sound if verdicts[key].kind not in OPEN or key.workers == 1)
+        shown = frozenset(
+            key for key in sound if verdicts[key].kind not in OPEN or key.workers == 1
+        )
     if all(verdicts[row.key].failed for row in rows):
         return replace(made, kind="nothing-learned")
     candidates = [
@@ -290,32 +318,48 @@ def _choose(
     if reference is None or not candidates:
         return made
     made = replace(made, reference=reference, no_single=_no_single(rows, made))
-    learned = [row for row in rows if row.workers > reference.workers and not verdicts[row.key].failed]
+    learned = [
+        row
+        for row in rows
+        if row.workers > reference.workers and not verdicts[row.key].failed
+    ]
     if learned and not any(row.key in prices for row in learned):
         return made
     least = prices[reference].units
-    undecided = [price for price in candidates if price.units > least and is_undecided(price, target)]
+    undecided = [
+        price
+        for price in candidates
+        if price.units > least and is_undecided(price, target)
+    ]
     good = [
         price
         for price in candidates
-        if (price.efficiency.value or 0.0) >= target * (1 - 1e-9) and price not in undecided
+        if (price.efficiency.value or 0.0) >= target * (1 - 1e-9)
+        and price not in undecided
     ]
     if not good or (undecided and all(price.units == least for price in good)):
         return replace(made, kind="uncertain" if undecided else "none")
     choice = _fastest_shown(good, shown)
     faster = sorted(
-        (price for price in prices.values() if price.duration < prices[choice.key].duration),
+        (
+            price
+            for price in prices.values()
+            if price.duration < prices[choice.key].duration
+        ),
         key=lambda price: price.duration,
     )
     alone = len({row.workers for row in rows}) == 1
     smallest = min(price.key.workers for price in candidates)
-    kind: Kind = "ask" if choice.key.workers > smallest else "only-smallest" if alone else "stay"
+    kind: Kind = (
+        "ask" if choice.key.workers > smallest else "only-smallest" if alone else "stay"
+    )
     rivals = [
         price.key
         for price in good
         if price.key.workers == choice.key.workers
         and price.key != choice.key
-        and (ratio := relative_time(measures, choice.basis, price.key, choice.key)).low is not None
+        and (ratio := relative_time(measures, choice.basis, price.key, choice.key)).low
+        is not None
         and ratio.low <= 1
     ]
     unshown = {
@@ -327,9 +371,19 @@ def _choose(
         made,
         kind=kind,
         choice=choice.key,
-        provisional=_provisional(made, choice, kind, [p for p in faster if p.key in sound])
-        + (("failures",) if any(_may_fail_by_chance(price, made, usual) for price in faster) else ())
-        + (("faster-may-learn",) if "not-shown" in unshown.values() or _may_learn(made, faster) else ()),
+        provisional=_provisional(
+            made, choice, kind, [p for p in faster if p.key in sound]
+        )
+        + (
+            ("failures",)
+            if any(_may_fail_by_chance(price, made, usual) for price in faster)
+            else ()
+        )
+        + (
+            ("faster-may-learn",)
+            if "not-shown" in unshown.values() or _may_learn(made, faster)
+            else ()
+        ),
         passed_over=tuple(
             PassedOver(price.key, unshown.get(price.key) or _objection(price, made))
             for price in faster
@@ -374,7 +428,10 @@ def _fastest_shown(good: Sequence[Price], shown: Set[Key]) -> Price:
     if fit:
         return min(fit, key=lambda price: price.duration)
     fewest = min(price.key.workers for price in good)
-    return min((price for price in good if price.key.workers == fewest), key=lambda price: price.duration)
+    return min(
+        (price for price in good if price.key.workers == fewest),
+        key=lambda price: price.duration,
+    )
 
 
 def _may_learn(made: Decision, faster: Sequence[Price]) -> bool:
@@ -403,7 +460,9 @@ def _may_fail_by_chance(price: Price, made: Decision, usual: Failures) -> bool:
 def _not_shown(key: Key, verdicts: Mapping[Key, Verdict]) -> Objection:
     """Why a row that is cheap enough is not shown to be no worse."""
     fewer = any(
-        other.variant == key.variant and other.workers < key.workers and verdict.seems_worse
+        other.variant == key.variant
+        and other.workers < key.workers
+        and verdict.seems_worse
         for other, verdict in verdicts.items()
     )
     return "fewer-worse" if fewer else "not-shown"
@@ -425,10 +484,14 @@ def _objection(price: Price, made: Decision) -> Objection:
 def _no_single(rows: Sequence[Row], made: Decision) -> str:
     """Why no one-worker row is the reference or billed no less than it; empty if one is."""
     singles = [row.key for row in rows if row.workers == 1]
-    if any(key in made.prices and not made.verdicts[key].seems_worse for key in singles):
+    if any(
+        key in made.prices and not made.verdicts[key].seems_worse for key in singles
+    ):
         return ""
     if not singles:
         return "no one-worker run has finished"
-    if reasons := [made.verdicts[key].sentence for key in singles if made.verdicts[key].seems_worse]:
+    if reasons := [
+        made.verdicts[key].sentence for key in singles if made.verdicts[key].seems_worse
+    ]:
         return f"{singles[0].label} cannot be the reference ({reasons[0]})"
     return "no one-worker run was timed"

@@ -39,13 +39,23 @@ class FailedRun(NamedTuple):
 def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
     """Return the runs of a row that failed to learn; `digits` are the decimals of quality in sentences."""
     chance = chance_of(runs)
-    floor = chance if chance is not None else 0.0 if sense.bounded and sense.better == "higher" else None
+    floor = (
+        chance
+        if chance is not None
+        else 0.0
+        if sense.bounded and sense.better == "higher"
+        else None
+    )
     qualities = [run.result.quality for run in runs if run.result.quality is not None]
     finite = [quality for quality in qualities if isfinite(quality)]
     usual = median(finite) if finite else None
     failed = []
     for run in runs:
-        seed, quality, metric = seed_of(run), run.result.quality, metric_label(run.result.metric)
+        seed, quality, metric = (
+            seed_of(run),
+            run.result.quality,
+            metric_label(run.result.metric),
+        )
         if why := _divergence(run):
             failed.append(FailedRun(seed, "diverged", f"diverged: {why}"))
         elif quality is None or sense.better is None:
@@ -60,7 +70,8 @@ def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
             floor is not None
             and usual is not None
             and gain(usual - floor, sense.better) > 0
-            and gain(quality - floor, sense.better) < COLLAPSED * gain(usual - floor, sense.better)
+            and gain(quality - floor, sense.better)
+            < COLLAPSED * gain(usual - floor, sense.better)
         ):
             why = f"{quality:.{digits}f}, where the median is {usual:.{digits}f}"
             failed.append(FailedRun(seed, "collapsed", f"collapsed: {metric} {why}"))
@@ -111,6 +122,10 @@ def _not_finite(epochs: Sequence[EpochOutcome]) -> str | None:
         if not lost or not lost[-1]:
             continue
         first = epochs[lost.index(True)]
-        weight = f"; the first weight that is not is {first.not_finite}" if first.not_finite else ""
+        weight = (
+            f"; the first weight that is not is {first.not_finite}"
+            if first.not_finite
+            else ""
+        )
         return f"the {name} is not finite from epoch {first.epoch} on{weight}"
     return None

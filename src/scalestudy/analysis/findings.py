@@ -96,7 +96,11 @@ def analyse(
     keys = [row.key for row in ours]
     useful = {} if wanted is None else useful_speed_ups(keys, measures, wanted)
     # More samples than on the baseline are significant if the whole interval is above 1.
-    samples = {key: found.ratio for key, found in useful.items() if (found.ratio.low or 0.0) > 1}
+    samples = {
+        key: found.ratio
+        for key, found in useful.items()
+        if (found.ratio.low or 0.0) > 1
+    }
 
     def decision_for(training: PlannedTraining) -> Decision:
         measured = replace(measures, planned_seconds=measure_planned(groups, training))
@@ -106,13 +110,18 @@ def analyse(
 
     decision = decision_for(criteria.planned)
     if other_models and decision.choice:
-        decision = replace(decision, provisional=(*decision.provisional, "other-models"))
+        decision = replace(
+            decision, provisional=(*decision.provisional, "other-models")
+        )
     lengths = {run.result.epochs for key in keys for run in groups[key]} - {None}
     switch = None
     # Runs of unequal lengths, and numbers from elsewhere, say nothing about longer trainings.
     if criteria.planned.as_measured and decision.times_are_whole and len(lengths) == 1:
         switch = switching_length(decision, max(filter(None, lengths)), decision_for)
-    rows = [replace(row, price=decision.prices.get(row.key), useful=useful.get(row.key)) for row in rows]
+    rows = [
+        replace(row, price=decision.prices.get(row.key), useful=useful.get(row.key))
+        for row in rows
+    ]
     choice = decision.choice
     models = tuple(model_of(series, groups) for series in series_of(measures))
     advice = advise(
@@ -124,11 +133,17 @@ def analyse(
         switch,
         models,
     )
-    virtual = {key: verdict for key, verdict in decision.verdicts.items() if is_virtual(groups[key])}
+    virtual = {
+        key: verdict
+        for key, verdict in decision.verdicts.items()
+        if is_virtual(groups[key])
+    }
     held, why = quality_holds(virtual), causes(decision.verdicts, measures)
     if held and len(virtual) == len(groups):
         advice = replace(advice, headline=held.pop(0))
-    apart = warn_of_rows_apart(measures.wall_seconds.rounds, measures.wall_seconds.values)
+    apart = warn_of_rows_apart(
+        measures.wall_seconds.rounds, measures.wall_seconds.values
+    )
     gained = [text for row in rows if row.key == choice and (text := usefulness(row))]
     advice = replace(
         advice,
@@ -169,17 +184,24 @@ def left_out(runs: Sequence[Run]) -> list[str]:
         for run in wrong[:MOST_NAMED]
     ]
     if len(wrong) > MOST_NAMED:
-        sentences.append(f"Records of {len(wrong) - MOST_NAMED} more runs are left out.")
+        sentences.append(
+            f"Records of {len(wrong) - MOST_NAMED} more runs are left out."
+        )
     return sentences
 
 
 def _target_quality(rows: Sequence[Row], margin: QualityMargin | None) -> float | None:
     """Quality of the best one-worker row minus the accepted loss; None if unknown."""
     best = best_single(rows)
-    if best is None or best.quality.value is None or len({row.metric for row in rows}) > 1:
+    if (
+        best is None
+        or best.quality.value is None
+        or len({row.metric for row in rows}) > 1
+    ):
         return None
     return best.quality.value - gain(
-        accepted_loss(best.quality.value, best.sense, margin), best.sense.better or "higher"
+        accepted_loss(best.quality.value, best.sense, margin),
+        best.sense.better or "higher",
     )
 
 
@@ -191,8 +213,13 @@ def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:
     if not runs:
         return {}
     names = dict.fromkeys(name for run in runs for name in run.result.phases)
-    means = {name: sum(run.result.phases.get(name, 0.0) for run in runs) / len(runs) for name in names}
-    walls = [run.result.wall_seconds for run in runs if run.result.wall_seconds is not None]
+    means = {
+        name: sum(run.result.phases.get(name, 0.0) for run in runs) / len(runs)
+        for name in names
+    }
+    walls = [
+        run.result.wall_seconds for run in runs if run.result.wall_seconds is not None
+    ]
     wall = sum(walls) / len(runs) if len(walls) == len(runs) else 0.0
     rest = wall - sum(means.values())
     if rest > 0.005 * wall:
@@ -235,7 +262,8 @@ def read_study(
         ),
         target_quality=target_quality,
         rate_rule=rate_rule(
-            study.train.learning_rate_scaling, tuned="train.learning_rate" in study.sweep.other
+            study.train.learning_rate_scaling,
+            tuned="train.learning_rate" in study.sweep.other,
         ),
         folder=folder.path,
     )
@@ -276,7 +304,9 @@ def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
     yield run
     for swept in point.also:
         name = point_name(point.strategy, point.workers, point.seed, swept)
-        yield replace(run, result=run.result.model_copy(update={"name": name, "swept": swept}))
+        yield replace(
+            run, result=run.result.model_copy(update={"name": name, "swept": swept})
+        )
 
 
 def _altered(folder: RunFolder) -> list[str]:
@@ -320,12 +350,19 @@ def as_training(run: Run) -> Run:
     if timing is None or result.training_seconds is None or wall is None:
         return run
     step = timing.seconds / timing.steps
-    training = timing.warm_up_seconds + (timing.training_updates - timing.warm_up_steps) * step
-    evaluation = max(0, timing.training_evaluations - len(timing.evaluations)) * timing.evaluations[-1]
+    training = (
+        timing.warm_up_seconds + (timing.training_updates - timing.warm_up_steps) * step
+    )
+    evaluation = (
+        max(0, timing.training_evaluations - len(timing.evaluations))
+        * timing.evaluations[-1]
+    )
     saving = result.phases.get("saving", 0.0)
     phases = dict(result.phases)
     done = sum(phases.get(name, 0.0) for name in MEASURED)
-    phases |= {name: phases[name] * training / done for name in MEASURED if phases.get(name)}
+    phases |= {
+        name: phases[name] * training / done for name in MEASURED if phases.get(name)
+    }
     phases["evaluation"] = phases.get("evaluation", 0.0) + evaluation
     phases["saving"] = 2 * saving
     computed = {
@@ -339,4 +376,10 @@ def as_training(run: Run) -> Run:
         "nodes": [type(use)(rank=use.rank) for use in result.nodes],
         "processes": [],
     }
-    return replace(run, result=result.model_copy(update=computed), epochs=(), damage=(), allocations=())
+    return replace(
+        run,
+        result=result.model_copy(update=computed),
+        epochs=(),
+        damage=(),
+        allocations=(),
+    )

@@ -53,7 +53,13 @@ class CriticalBatch:
 
     def ratio(self, batch: int, reference: int) -> Estimate:
         """Predicted samples with `batch`, divided by those with `reference`."""
-        return _ratio(self._solution, self._covariance, (1.0, batch), (1.0, reference), len(self.batches) - 2)
+        return _ratio(
+            self._solution,
+            self._covariance,
+            (1.0, batch),
+            (1.0, reference),
+            len(self.batches) - 2,
+        )
 
 
 def fit_critical_batch(samples: Mapping[int, Sequence[float]]) -> CriticalBatch | None:
@@ -90,7 +96,11 @@ def fit_critical_batch(samples: Mapping[int, Sequence[float]]) -> CriticalBatch 
 
 
 def _ratio(
-    solution: "Array", covariance: "Array", top: Sequence[float], bottom: Sequence[float], freedom: int
+    solution: "Array",
+    covariance: "Array",
+    top: Sequence[float],
+    bottom: Sequence[float],
+    freedom: int,
 ) -> Estimate:
     """Fieller's interval of the ratio of two linear combinations of the coefficients."""
     import numpy as np
@@ -102,7 +112,10 @@ def _ratio(
     first = over * under - t2 * float(a @ covariance @ b)
     zeroth = over**2 - t2 * float(a @ covariance @ a)
     root = math.sqrt(max(0.0, first**2 - second * zeroth))
-    value, low = over / under, max(0.0, zeroth / (first + root)) if first + root > 0 else 0.0
+    value, low = (
+        over / under,
+        max(0.0, zeroth / (first + root)) if first + root > 0 else 0.0,
+    )
     # If the denominator may be zero, there is no upper end.
     return Estimate(value, low, (first + root) / second if second > 0 else None)
 
@@ -118,7 +131,10 @@ def quality_holds(verdicts: Mapping[Key, Verdict]) -> list[str]:
         kinds = [verdicts[key].kind for key in rising]
         if len(rising) < 2 or {"unknown", "no-direction", "no-margin"} & {*kinds}:
             continue
-        held = next((place for place, kind in enumerate(kinds) if kind not in HOLDS), len(rising))
+        held = next(
+            (place for place, kind in enumerate(kinds) if kind not in HOLDS),
+            len(rising),
+        )
         most = rising[held - 1].workers if held else 0
         text = (
             f"Quality holds up to {most} workers"
@@ -134,27 +150,40 @@ def quality_holds(verdicts: Mapping[Key, Verdict]) -> list[str]:
 
 def causes(verdicts: Mapping[Key, Verdict], measures: Measures) -> list[str]:
     """Why rows with a larger global batch are worse, and what cures it: one sentence for each variant."""
-    worse = [key for key, verdict in verdicts.items() if verdict.seems_worse and key.workers > 1]
+    worse = [
+        key
+        for key, verdict in verdicts.items()
+        if verdict.seems_worse and key.workers > 1
+    ]
     sentences = []
     for members in gather_keys(worse, lambda key: key.variant).values():
         key = min(members, key=lambda key: key.workers)
         baseline = find_baseline(key, measures.groups)
         ours = measures.groups[key][0].result
         theirs = measures.groups[baseline][0].result if baseline else None
-        if not baseline or not theirs or not ours.global_batch or not theirs.global_batch:
+        if (
+            not baseline
+            or not theirs
+            or not ours.global_batch
+            or not theirs.global_batch
+        ):
             continue
         factor = ours.global_batch / theirs.global_batch
         if factor <= 1:
             continue
         on = f"{key.workers} workers{f' ({key.details})' if key.swept else ''}"
-        text = f"On {on} the global batch is {factor:g} times that of {baseline.workers}"
+        text = (
+            f"On {on} the global batch is {factor:g} times that of {baseline.workers}"
+        )
         if ours.updates and theirs.updates:
             text += f", so a training makes {ours.updates:,} updates instead of {theirs.updates:,}"
         cured = next(
             (
                 other.details
                 for other, verdict in verdicts.items()
-                if other.workers == key.workers and other.swept and verdict.kind == "no-worse"
+                if other.workers == key.workers
+                and other.swept
+                and verdict.kind == "no-worse"
             ),
             None,
         )
@@ -186,7 +215,11 @@ def usefulness(row: Row) -> str:
 
 def samples_needed(rows: Sequence[Row]) -> list[str]:
     """Samples to the target quality on each number of workers, and the critical batch, one list item each."""
-    found = {row.key: row.useful for row in rows if row.useful and not row.useful.by_construction}
+    found = {
+        row.key: row.useful
+        for row in rows
+        if row.useful and not row.useful.by_construction
+    }
     by_source = {useful.source: useful for useful in found.values()}
     digits = {row.key: row.digits for row in rows}
     metric = next((metric_label(row.metric) for row in rows), "")
@@ -203,7 +236,9 @@ def samples_needed(rows: Sequence[Row]) -> list[str]:
                     f"{start}{_words(useful.ratio)} times the samples of {useful.baseline.label} to {goal}."
                 )
             else:
-                sentences.append(f"{start}{useful.reached} of {useful.runs} runs reached {goal}.")
+                sentences.append(
+                    f"{start}{useful.reached} of {useful.runs} runs reached {goal}."
+                )
         sentences += _critical([row for row in rows if row.key in members])
     return sentences
 
@@ -220,16 +255,27 @@ def _critical(rows: Sequence[Row]) -> list[str]:
         return []
     if len(complete) < LEAST_BATCHES:
         missing = LEAST_BATCHES - len(counts)
-        more = [str(n) for power in range(12) if (n := 2**power) not in counts][: max(0, missing)]
-        remedy = f"add {' and '.join(more)} workers (`virtual` will do)" if more else "train for more epochs"
+        more = [str(n) for power in range(12) if (n := 2**power) not in counts][
+            : max(0, missing)
+        ]
+        remedy = (
+            f"add {' and '.join(more)} workers (`virtual` will do)"
+            if more
+            else "train for more epochs"
+        )
         return [
             f"A critical batch takes {LEAST_BATCHES} global batches with which all runs reach the target, and"
             f" there are {len(complete)}: {remedy}."
         ]
     fitted = fit_critical_batch(complete)
     if fitted is None:
-        return [f"Up to a global batch of {max(complete):,}, larger batches need no more samples."]
-    first, last = min(rows, key=lambda row: row.workers), max(rows, key=lambda row: row.workers)
+        return [
+            f"Up to a global batch of {max(complete):,}, larger batches need no more samples."
+        ]
+    first, last = (
+        min(rows, key=lambda row: row.workers),
+        max(rows, key=lambda row: row.workers),
+    )
     assert first.global_batch is not None
     assert last.global_batch is not None
     predicted = fitted.ratio(2 * last.global_batch, first.global_batch)
@@ -247,4 +293,6 @@ def _words(estimate: Estimate) -> str:
         "" if x is None else f"{x:,.0f}" if x >= 100 else f"{x:.3g}"
         for x in (estimate.value, estimate.low, estimate.high)
     )
-    return f"{value} ({low} to {high or 'any number'})" if low and low != high else value
+    return (
+        f"{value} ({low} to {high or 'any number'})" if low and low != high else value
+    )

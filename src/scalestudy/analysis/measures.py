@@ -13,7 +13,11 @@ from math import isclose
 from typing import Literal, TypeVar
 
 from scalestudy.analysis.divergence import FailedRun, failures
-from scalestudy.analysis.planned_training import AS_MEASURED, PlannedTraining, planned_seconds
+from scalestudy.analysis.planned_training import (
+    AS_MEASURED,
+    PlannedTraining,
+    planned_seconds,
+)
 from scalestudy.analysis.rounds import TOGETHER, Rounds, rounds_of
 from scalestudy.analysis.runs import Key, Run, RunsByRow, seed_of, sense_of, values_of
 from scalestudy.analysis.statistics import (
@@ -89,7 +93,11 @@ class Measure:
 
     def _contrast(self, key: Key, reference: Key) -> Contrast | None:
         ours, theirs = self.values[key], self.values[reference]
-        if not ours or not theirs or not all(map(self.differences.holds, [*ours.values(), *theirs.values()])):
+        if (
+            not ours
+            or not theirs
+            or not all(map(self.differences.holds, [*ours.values(), *theirs.values()]))
+        ):
             return None
         return contrast(
             _on(self.differences, self.rounds.named(key, ours)),
@@ -130,9 +138,21 @@ def measured(
 
 def measure_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     """Times or rates, which are compared as ratios; oversubscribed rows have no design."""
-    usable = [key for key, runs in groups.items() if values.get(key) and not oversubscription(runs)]
-    alike = gather_keys(usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))).values()
-    return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM, rounds_of(groups, values))
+    usable = [
+        key
+        for key, runs in groups.items()
+        if values.get(key) and not oversubscription(runs)
+    ]
+    alike = gather_keys(
+        usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))
+    ).values()
+    return measured(
+        values,
+        dict.fromkeys(values, LOGARITHM),
+        alike,
+        LOGARITHM,
+        rounds_of(groups, values),
+    )
 
 
 def _design(
@@ -140,7 +160,9 @@ def _design(
 ) -> dict[Key, Design | None]:
     """The design of `keys`, for each row that belongs to it."""
     on_scale = [key for key in keys if all(map(scale(key).holds, values[key].values()))]
-    return dict.fromkeys(on_scale, design_of([_on(scale(key), values[key]) for key in on_scale]))
+    return dict.fromkeys(
+        on_scale, design_of([_on(scale(key), values[key]) for key in on_scale])
+    )
 
 
 def _on(scale: Scale, values: Values) -> Values:
@@ -203,7 +225,8 @@ class Measures:
         if not set(self.bases.values()) - {"throughput"}:
             return self.throughput
         rates = {
-            key: values_of(timed_runs(runs), RATES[self.bases[key]]) for key, runs in self.groups.items()
+            key: values_of(timed_runs(runs), RATES[self.bases[key]])
+            for key, runs in self.groups.items()
         }
         return measure_times(self.groups, rates)
 
@@ -224,32 +247,48 @@ def measure(groups: RunsByRow, planned: PlannedTraining = AS_MEASURED) -> Measur
     by_metric = gather_keys(groups, lambda key: groups[key][0].result.metric).values()
     senses: dict[Key, Sense] = {}
     for keys in by_metric:
-        senses |= dict.fromkeys(keys, sense_of([run for key in keys for run in groups[key]]))
+        senses |= dict.fromkeys(
+            keys, sense_of([run for key in keys for run in groups[key]])
+        )
     updates = equal_updates(groups)
     alike = gather_keys(groups, lambda key: updates[key])
     trained = {
-        key: [run for row in alike[updates[key]] for run in groups[row] if not run.is_timing]
+        key: [
+            run
+            for row in alike[updates[key]]
+            for run in groups[row]
+            if not run.is_timing
+        ]
         for key in groups
     }
     qualities, scales, digits = _qualities(trained, by_metric, senses)
-    failed = {key: failures(runs, senses[key], digits[key]) for key, runs in trained.items()}
+    failed = {
+        key: failures(runs, senses[key], digits[key]) for key, runs in trained.items()
+    }
     fails_everywhere = _fail_everywhere(trained, failed)
     if fails_everywhere:
         trained = {key: _without(runs, failed[key]) for key, runs in trained.items()}
         failed = {key: [] for key in trained}
         qualities, scales, digits = _qualities(trained, by_metric, senses)
     # Rows with equal updates count once in a design.
-    learned = [[key for key in keys if not failed[key] and updates[key] == key] for keys in by_metric]
+    learned = [
+        [key for key in keys if not failed[key] and updates[key] == key]
+        for keys in by_metric
+    ]
     quality = measured(qualities, scales, learned, LINEAR)
     wall_seconds = _times(groups, lambda run: run.wall_seconds)
     return Measures(
         groups=groups,
         wall_seconds=wall_seconds,
-        planned_seconds=wall_seconds if planned.as_measured else measure_planned(groups, planned),
+        planned_seconds=wall_seconds
+        if planned.as_measured
+        else measure_planned(groups, planned),
         quality=replace(
             quality,
             of_means={key: quality.of_means[updates[key]] for key in groups},
-            of_differences={key: quality.of_differences[updates[key]] for key in groups},
+            of_differences={
+                key: quality.of_differences[updates[key]] for key in groups
+            },
         ),
         bases=_bases(groups),
         senses=senses,
@@ -263,7 +302,10 @@ def measure(groups: RunsByRow, planned: PlannedTraining = AS_MEASURED) -> Measur
 
 def _times(groups: Groups, value: Callable[[Run], float | None]) -> Measure:
     """A time or rate of every row, from the runs whose times count."""
-    return measure_times(groups, {key: values_of(timed_runs(runs), value) for key, runs in groups.items()})
+    return measure_times(
+        groups,
+        {key: values_of(timed_runs(runs), value) for key, runs in groups.items()},
+    )
 
 
 def _qualities(
@@ -271,7 +313,8 @@ def _qualities(
 ) -> tuple[dict[Key, Values], dict[Key, Scale], dict[Key, int]]:
     """The qualities of each row, their scale, and their decimals in text."""
     qualities: dict[Key, Values] = {
-        key: values_of(runs, lambda run: run.result.quality) for key, runs in trained.items()
+        key: values_of(runs, lambda run: run.result.quality)
+        for key, runs in trained.items()
     }
     scales: dict[Key, Scale] = {}
     digits: dict[Key, int] = {}
@@ -283,7 +326,9 @@ def _qualities(
     return qualities, scales, digits
 
 
-def _fail_everywhere(trained: Groups, failed: Mapping[Key, Sequence[FailedRun]]) -> dict[Key, int]:
+def _fail_everywhere(
+    trained: Groups, failed: Mapping[Key, Sequence[FailedRun]]
+) -> dict[Key, int]:
     """Failed runs of each trained row, if some but less than half of every row's runs fail; else nothing."""
     rows = [key for key, runs in trained.items() if runs]
     if len(rows) < 2:
@@ -302,7 +347,9 @@ def _without(runs: Sequence[Run], failed: Sequence[FailedRun]) -> list[Run]:
 def devices_of(runs: Sequence[Run]) -> frozenset[str]:
     """Names of the GPUs of these runs; empty on CPUs, and if they were not recorded."""
     ranks = [rank for run in runs for rank in run.ranks]
-    return frozenset(name for rank in ranks if rank.device_uuids for name in rank.devices)
+    return frozenset(
+        name for rank in ranks if rank.device_uuids for name in rank.devices
+    )
 
 
 def measure_planned(groups: Groups, planned: PlannedTraining) -> Measure:
@@ -370,7 +417,11 @@ def is_asynchronous(runs: Sequence[Run]) -> bool:
 
 def times_count(runs: Sequence[Run]) -> bool:
     """Whether times can be compared: not those of oversubscribed, virtual or asynchronous workers."""
-    return not oversubscription(runs) and not is_virtual(runs) and not is_asynchronous(runs)
+    return (
+        not oversubscription(runs)
+        and not is_virtual(runs)
+        and not is_asynchronous(runs)
+    )
 
 
 def find_baseline(key: Key, groups: RunsByRow, timed: bool = False) -> Key | None:
@@ -380,7 +431,9 @@ def find_baseline(key: Key, groups: RunsByRow, timed: bool = False) -> Key | Non
     of the same strategy with the fewest workers, provided there are several. Only rows of the same engine
     with the same other swept values count; if `timed`, oversubscribed rows are excluded.
     """
-    alike = groups.get(key) or next((groups[row] for row in groups if row.strategy == key.strategy), ())
+    alike = groups.get(key) or next(
+        (groups[row] for row in groups if row.strategy == key.strategy), ()
+    )
     engine = alike[0].result.engine if alike else None
 
     def is_usable(row: Key) -> bool:
@@ -388,7 +441,11 @@ def find_baseline(key: Key, groups: RunsByRow, timed: bool = False) -> Key | Non
 
     for strategy in (key.strategy, *references(engine)):
         single = replace(key, strategy=strategy, workers=1)
-        if single in groups and groups[single][0].result.engine == engine and is_usable(single):
+        if (
+            single in groups
+            and groups[single][0].result.engine == engine
+            and is_usable(single)
+        ):
             return single
     series = [row for row in groups.by_series.get(key.series, ()) if is_usable(row)]
     if len(series) < 2 or key.on(1) in groups:
@@ -441,9 +498,14 @@ def _losses(runs: Sequence[Run]) -> dict[int | None, Timing]:
     }
 
 
-def _agree(ours: Mapping[int | None, Timing], theirs: Mapping[int | None, Timing]) -> bool:
-    pairs = [(ours[seed].losses, theirs[seed].losses) for seed in ours.keys() & theirs.keys()]
+def _agree(
+    ours: Mapping[int | None, Timing], theirs: Mapping[int | None, Timing]
+) -> bool:
+    pairs = [
+        (ours[seed].losses, theirs[seed].losses) for seed in ours.keys() & theirs.keys()
+    ]
     return bool(pairs) and all(
-        len(one) == len(other) and all(isclose(*both, rel_tol=EQUAL) for both in zip(one, other, strict=True))
+        len(one) == len(other)
+        and all(isclose(*both, rel_tol=EQUAL) for both in zip(one, other, strict=True))
         for one, other in pairs
     )

@@ -22,7 +22,9 @@ def nearest_passed_over(decision: Decision, most: int) -> list[PassedOver]:
     if choice is None:
         return []
     alike = [row for row in decision.passed_over if row.key.variant == choice.variant]
-    larger = sorted({row.key.workers for row in alike if row.key.workers > choice.workers})
+    larger = sorted(
+        {row.key.workers for row in alike if row.key.workers > choice.workers}
+    )
     near = [row for row in alike if row.key.workers in (choice.workers, *larger[:1])]
     rest = [row for row in decision.passed_over if row not in near]
     rest.sort(key=lambda row: row.key.workers)
@@ -34,7 +36,11 @@ def next_smaller(decision: Decision) -> str:
     choice, chosen = decision.choice, decision.price
     if choice is None or chosen is None or chosen.basis == "rate":
         return ""
-    smaller = [key for key in decision.prices if key.series == choice.series and key.workers < choice.workers]
+    smaller = [
+        key
+        for key in decision.prices
+        if key.series == choice.series and key.workers < choice.workers
+    ]
     if not smaller:
         return ""
     key = max(smaller, key=lambda key: key.workers)
@@ -48,15 +54,21 @@ def next_smaller(decision: Decision) -> str:
     )
 
 
-def beyond_the_edge(decision: Decision, rows: Sequence[Key], models: Sequence[Model]) -> str:
+def beyond_the_edge(
+    decision: Decision, rows: Sequence[Key], models: Sequence[Model]
+) -> str:
     """What twice the workers are predicted to give, if the choice is the largest number measured; else ""."""
     choice = decision.choice
     if choice is None or decision.kind != "ask":
         return ""
-    if any(key.workers > choice.workers for key in rows if key.variant == choice.variant):
+    if any(
+        key.workers > choice.workers for key in rows if key.variant == choice.variant
+    ):
         return ""
     double = 2 * choice.workers
-    model = next((model for model in models if model.series.key.series == choice.series), None)
+    model = next(
+        (model for model in models if model.series.key.series == choice.series), None
+    )
     if model is None or model.fit is None or model.lack_of_fit:
         return f"{choice.workers} workers are the largest number measured: measure {double}, too."
     efficiency = model.predict(double).efficiency
@@ -68,4 +80,8 @@ def beyond_the_edge(decision: Decision, rows: Sequence[Key], models: Sequence[Mo
 
 def _with_ends(estimate: Estimate) -> str:
     text = f"{estimate.value:.2f}"
-    return text if estimate.low is None else f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"
+    return (
+        text
+        if estimate.low is None
+        else f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"
+    )

@@ -96,16 +96,23 @@ class Known:
         """The row and those with equal updates."""
         updates = self.measures.updates
         return [
-            row for row in self.rows if row == key or (row in updates and updates[row] == updates.get(key))
+            row
+            for row in self.rows
+            if row == key or (row in updates and updates[row] == updates.get(key))
         ]
 
     def tried(self, key: Key) -> set[int]:
         """Numbers of the trainings of the row and of those with equal updates."""
-        return {number for row in self.alike(key) for number in self.trainings.get(row, ())}
+        return {
+            number for row in self.alike(key) for number in self.trainings.get(row, ())
+        }
 
     def trainee(self, key: Key) -> Key:
         """The row to train for the quality of `key`: the one with most trainings, else the cheapest."""
-        return min(self.alike(key), key=lambda row: (-len(self.trainings.get(row, ())), self.cost(row)))
+        return min(
+            self.alike(key),
+            key=lambda row: (-len(self.trainings.get(row, ())), self.cost(row)),
+        )
 
 
 def _mean(times: Measure, key: Key) -> float:
@@ -132,7 +139,9 @@ class Ended:
     why: str
 
 
-def next_runs(known: Known, limits: Limits | None = None, until: Until = "decided") -> Batch | Ended:
+def next_runs(
+    known: Known, limits: Limits | None = None, until: Until = "decided"
+) -> Batch | Ended:
     """Return the next runs, or why there are none; until "timed", qualities are not asked for."""
     limits = limits or Limits()
     if times := _missing_times(known):
@@ -142,10 +151,16 @@ def next_runs(known: Known, limits: Limits | None = None, until: Until = "decide
     if missing := _why_no_times(known, timed, healthy):
         return Ended(False, missing)
     reference = _reference(known, healthy)
-    budget = GRID_SEEDS * sum(map(known.cost, timed)) if limits.budget is None else limits.budget
+    budget = (
+        GRID_SEEDS * sum(map(known.cost, timed))
+        if limits.budget is None
+        else limits.budget
+    )
     left = budget / (1 + OVERRUN) - known.spent
     unsettled = _unsettled(known, healthy, reference)
-    if again := [key for key in unsettled if len(known.timings.get(key, ())) < MOST_BLOCKS]:
+    if again := [
+        key for key in unsettled if len(known.timings.get(key, ())) < MOST_BLOCKS
+    ]:
         blocks = min(len(known.timings.get(key, ())) for key in again)
         if len(known.timings.get(reference, ())) <= blocks:
             again.append(reference)
@@ -166,7 +181,11 @@ def next_runs(known: Known, limits: Limits | None = None, until: Until = "decide
 def _missing_times(known: Known) -> Batch | None:
     """Timing runs of rows that have none yet, or only disturbed ones; None if there are no such rows."""
     walls = known.measures.wall_seconds.values
-    fresh = [key for key in known.rows if not walls.get(key) and len(known.timings.get(key, ())) < GIVE_UP]
+    fresh = [
+        key
+        for key in known.rows
+        if not walls.get(key) and len(known.timings.get(key, ())) < GIVE_UP
+    ]
     if fresh:
         return _timing(known, fresh, "the times of all rows come first")
     busy = [
@@ -177,7 +196,9 @@ def _missing_times(known: Known) -> Batch | None:
         and all(run.disturbed for run in runs)
     ]
     if busy:
-        return _timing(known, busy, "other programs used the cores while they were timed")
+        return _timing(
+            known, busy, "other programs used the cores while they were timed"
+        )
     return None
 
 
@@ -215,12 +236,19 @@ def _timed(known: Known, unsettled: Sequence[Key], reference: Key) -> Ended:
             return Ended(False, f"the times of {key.label} are too uncertain")
     if unsettled:
         open_rows = ", ".join(key.label for key in unsettled)
-        return Ended(False, f"it is open whether {open_rows} keeps a cost efficiency of {known.target:g}")
+        return Ended(
+            False,
+            f"it is open whether {open_rows} keeps a cost efficiency of {known.target:g}",
+        )
     return Ended(True, "the times of all rows that may be chosen are settled")
 
 
 def _timing(known: Known, keys: Iterable[Key], why: str) -> Batch:
-    runs = [(key, number) for key in keys for number in _unused(known.timings.get(key, ()), 1)]
+    runs = [
+        (key, number)
+        for key in keys
+        for number in _unused(known.timings.get(key, ()), 1)
+    ]
     return Batch("timing", tuple(runs), why)
 
 
@@ -233,7 +261,10 @@ def _unsettled(known: Known, keys: Sequence[Key], reference: Key) -> list[Key]:
     """Rows whose cost efficiency is not settled: those that need a second timing run, else all."""
     fastest = _fastest(known, keys)
     at_most = {
-        place: min(seconds for other, seconds in fastest.items() if other[1] <= place[1]) for place in fastest
+        place: min(
+            seconds for other, seconds in fastest.items() if other[1] <= place[1]
+        )
+        for place in fastest
     }
     open_rows, few = [], []
     for key in keys:
@@ -265,7 +296,11 @@ def _is_settled(efficiency: Estimate, target: float, zone: float) -> bool:
     """Whether the interval does not leave the zone on the other side of the target."""
     if efficiency.value is None or efficiency.low is None or efficiency.high is None:
         return False
-    return efficiency.low >= target - zone if efficiency.value >= target else efficiency.high <= target + zone
+    return (
+        efficiency.low >= target - zone
+        if efficiency.value >= target
+        else efficiency.high <= target + zone
+    )
 
 
 def _place(known: Known, key: Key) -> tuple[str, float]:
@@ -290,28 +325,52 @@ def _ladder(known: Known, keys: Sequence[Key], reference: Key, root: Key) -> lis
     candidates: list[Key] = []
     updates = known.measures.updates
     for key in sorted(keys, key=lambda key: (known.units[key], known.seconds(key))):
-        if key == root or (known.units[key] <= known.units[reference] and key != reference):
+        if key == root or (
+            known.units[key] <= known.units[reference] and key != reference
+        ):
             continue
-        cheap = (_efficiency(known, key, reference).value or 0.0) >= known.target * (1 - 1e-9)
-        billed_less = [other for other in (reference, *candidates) if known.units[other] < known.units[key]]
-        slower = any(known.seconds(other) <= known.seconds(key) for other in billed_less)
+        cheap = (_efficiency(known, key, reference).value or 0.0) >= known.target * (
+            1 - 1e-9
+        )
+        billed_less = [
+            other
+            for other in (reference, *candidates)
+            if known.units[other] < known.units[key]
+        ]
+        slower = any(
+            known.seconds(other) <= known.seconds(key) for other in billed_less
+        )
         listed = {updates[other] for other in candidates}
         if cheap and not slower and updates[key] not in listed:
             candidates.append(key)
     return sorted(candidates, key=known.seconds)
 
 
-def _quality(known: Known, ladder: list[Key], root: Key, left: float, limits: Limits) -> Batch | Ended:
+def _quality(
+    known: Known, ladder: list[Key], root: Key, left: float, limits: Limits
+) -> Batch | Ended:
     """The next trainings, by bisection among the rows of the ladder; `root` is the reference of qualities."""
     if _fails(known, root):
-        return Ended(False, f"trainings of {root.label} fail, which qualities are compared with")
-    verdicts = {key: judge(key, known.measures, known.margin) for key in ladder if known.seeds(key)}
-    standings = {key: _standing(known, key, root, verdicts.get(key), limits) for key in ladder}
+        return Ended(
+            False, f"trainings of {root.label} fail, which qualities are compared with"
+        )
+    verdicts = {
+        key: judge(key, known.measures, known.margin)
+        for key in ladder
+        if known.seeds(key)
+    }
+    standings = {
+        key: _standing(known, key, root, verdicts.get(key), limits) for key in ladder
+    }
     unpaid: list[Key] = []
     while True:
         order = [standings[key] for key in ladder]
-        found = next((place for place, now in enumerate(order) if now == "no-worse"), len(ladder))
-        start = max((place + 1 for place in range(found) if order[place] == "worse"), default=0)
+        found = next(
+            (place for place, now in enumerate(order) if now == "no-worse"), len(ladder)
+        )
+        start = max(
+            (place + 1 for place in range(found) if order[place] == "worse"), default=0
+        )
         if start >= found:
             break
         begun = [place for place in range(start, found) if order[place] == "open"]
@@ -329,7 +388,10 @@ def _quality(known: Known, ladder: list[Key], root: Key, left: float, limits: Li
     if not known.seeds(choice):
         return _only_training(known, choice, left)
     if unpaid:
-        return Ended(False, f"what {unpaid[0].label} still needs is beyond the budget, or its trainings fail")
+        return Ended(
+            False,
+            f"what {unpaid[0].label} still needs is beyond the budget, or its trainings fail",
+        )
     return Ended(True, f"{choice.label} is the fastest row shown to qualify")
 
 
@@ -351,7 +413,9 @@ def _fails(known: Known, key: Key) -> bool:
     return without >= GIVE_UP and without >= known.seeds(key)
 
 
-def _standing(known: Known, key: Key, root: Key, verdict: Verdict | None, limits: Limits) -> Standing:
+def _standing(
+    known: Known, key: Key, root: Key, verdict: Verdict | None, limits: Limits
+) -> Standing:
     if _fails(known, key):
         return "worse"
     if verdict is None:
@@ -363,7 +427,12 @@ def _standing(known: Known, key: Key, root: Key, verdict: Verdict | None, limits
 
 
 def _beyond(
-    known: Known, key: Key, root: Key, verdict: Verdict | None, left: float, limits: Limits
+    known: Known,
+    key: Key,
+    root: Key,
+    verdict: Verdict | None,
+    left: float,
+    limits: Limits,
 ) -> Ended | None:
     """The end of a study whose seeds spread too far for its budget; None if it can be settled.
 
@@ -371,11 +440,19 @@ def _beyond(
     """
     if verdict is None or verdict.needed is None or known.seeds(key) > LOOKS[0]:
         return None
-    missing = {row: verdict.needed - known.seeds(row) for row in _compared(known, key, root)}
-    price = sum(max(0, count) * known.cost(known.trainee(row)) for row, count in missing.items())
+    missing = {
+        row: verdict.needed - known.seeds(row) for row in _compared(known, key, root)
+    }
+    price = sum(
+        max(0, count) * known.cost(known.trainee(row)) for row, count in missing.items()
+    )
     if verdict.needed <= limits.seeds and price <= left:
         return None
-    more = f", more than the {limits.seeds} that may be run" if verdict.needed > limits.seeds else ""
+    more = (
+        f", more than the {limits.seeds} that may be run"
+        if verdict.needed > limits.seeds
+        else ""
+    )
     return Ended(
         False,
         f"it cannot be settled for this budget whether {key.label} learns as well: as far as seeds spread,"
@@ -386,7 +463,9 @@ def _beyond(
 def _compared(known: Known, key: Key, root: Key) -> list[Key]:
     """A row and those that its quality is compared with; of rows with equal updates only one."""
     baseline = find_baseline(key, known.measures.groups) or root
-    return list({known.measures.updates[row]: row for row in (root, baseline, key)}.values())
+    return list(
+        {known.measures.updates[row]: row for row in (root, baseline, key)}.values()
+    )
 
 
 def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None:
@@ -398,7 +477,10 @@ def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None
     if any(_fails(known, row) for row in rows):
         return None
     now = min(known.seeds(row) for row in rows)
-    look = min(limits.seeds, next((look for look in (FEWEST, *LOOKS) if look > now), limits.seeds))
+    look = min(
+        limits.seeds,
+        next((look for look in (FEWEST, *LOOKS) if look > now), limits.seeds),
+    )
     runs = [
         (known.trainee(row), number)
         for row in rows
@@ -417,9 +499,16 @@ def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None
 
 def _unused(tried: Collection[int], count: int) -> list[int]:
     """The first numbers that are not in `tried`."""
-    return list(islice((number for number in itertools.count() if number not in tried), max(0, count)))
+    return list(
+        islice(
+            (number for number in itertools.count() if number not in tried),
+            max(0, count),
+        )
+    )
 
 
 def _price(known: Known, batch: Batch) -> float:
     """Expected cost in seconds of billed units."""
-    return sum(known.cost(key) for key, _ in batch.runs) * (known.share if batch.kind == "timing" else 1.0)
+    return sum(known.cost(key) for key, _ in batch.runs) * (
+        known.share if batch.kind == "timing" else 1.0
+    )

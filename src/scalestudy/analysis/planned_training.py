@@ -17,7 +17,16 @@ from scalestudy.store.records import EpochRecord, Outcome, Timing
 
 STEPS = ("steps", "input")
 """Phases of a training's steps."""
-FIXED = ("start-up", "framework", "join", "build", "compile", "saving", "proof", "other")
+FIXED = (
+    "start-up",
+    "framework",
+    "join",
+    "build",
+    "compile",
+    "saving",
+    "proof",
+    "other",
+)
 """Phases that do not grow with the epochs; all others but `STEPS` and the evaluation are repeated in each."""
 EVALUATION = "evaluation"
 
@@ -70,8 +79,14 @@ def time_parts(run: Run) -> TimeParts | None:
     if wall is None or not result.epochs:
         return None
     phases = result.phases
-    epochs = [epoch for epoch in run.epochs if isinstance(epoch, EpochRecord)]  # logs know less of theirs
-    repeated = sum(seconds for name, seconds in phases.items() if name not in (*FIXED, *STEPS, EVALUATION))
+    epochs = [
+        epoch for epoch in run.epochs if isinstance(epoch, EpochRecord)
+    ]  # logs know less of theirs
+    repeated = sum(
+        seconds
+        for name, seconds in phases.items()
+        if name not in (*FIXED, *STEPS, EVALUATION)
+    )
     if result.timing is not None:
         steps, evaluation = _timed(result.timing, result)
     elif epochs:
@@ -89,10 +104,16 @@ def time_parts(run: Run) -> TimeParts | None:
 
 def _timed(timing: Timing, result: Outcome) -> tuple[float, float]:
     """Seconds of the steps and of the evaluations of an epoch, from a timing run."""
-    steps = timing.training_updates / timing.training_epochs * timing.seconds / timing.steps
-    if not timing.evaluations or _only_at_the_end(timing.training_evaluations, timing.training_epochs):
+    steps = (
+        timing.training_updates / timing.training_epochs * timing.seconds / timing.steps
+    )
+    if not timing.evaluations or _only_at_the_end(
+        timing.training_evaluations, timing.training_epochs
+    ):
         return steps, 0.0
-    return steps, timing.evaluations[-1] * timing.training_evaluations / timing.training_epochs
+    return steps, timing.evaluations[
+        -1
+    ] * timing.training_evaluations / timing.training_epochs
 
 
 def _steady_steps(epochs: Sequence[EpochRecord]) -> float:
@@ -134,5 +155,7 @@ def planned_seconds(run: Run, planned: PlannedTraining) -> float | None:
             more_steps = ceil(planned.samples / result.global_batch) / ceil(
                 result.training_samples / result.global_batch
             )
-    epoch = parts.steps * more_steps + parts.evaluation * more_evaluation + parts.repeated
+    epoch = (
+        parts.steps * more_steps + parts.evaluation * more_evaluation + parts.repeated
+    )
     return parts.fixed + (planned.epochs or result.epochs) * epoch

@@ -14,7 +14,12 @@ from itertools import pairwise
 from typing import Literal
 
 from scalestudy.analysis.decision import Decision
-from scalestudy.analysis.measures import Measures, devices_of, is_virtual, oversubscription
+from scalestudy.analysis.measures import (
+    Measures,
+    devices_of,
+    is_virtual,
+    oversubscription,
+)
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Run, metric_label, seed_of
 from scalestudy.analysis.statistics import Estimate
@@ -44,7 +49,8 @@ TIGHT = 4.0
 FEWEST_IN_GROUPS = 4
 """Runs of a row in which two groups can be told from chance."""
 DEVICE_NAMES = re.compile(
-    r"(gpu|device|accelerator|cpu|machine|cluster|partition|node(?=.))[ _-]?(name|type|model|kind)?", re.I
+    r"(gpu|device|accelerator|cpu|machine|cluster|partition|node(?=.))[ _-]?(name|type|model|kind)?",
+    re.I,
 )
 """Names of columns that tell unlike devices apart."""
 MORE_SAMPLES = 1.1
@@ -61,7 +67,10 @@ class TableDoubt:
 
 
 def with_doubts(
-    decision: Decision, rows: Sequence[Row], measures: Measures, useful: Mapping[Key, Useful]
+    decision: Decision,
+    rows: Sequence[Row],
+    measures: Measures,
+    useful: Mapping[Key, Useful],
 ) -> Decision:
     """Return the decision with what speaks against it, which makes it provisional."""
     doubts = tuple(_doubts(decision, rows, measures, useful))
@@ -69,16 +78,27 @@ def with_doubts(
         return decision
     kinds = dict.fromkeys(doubt.kind for doubt in doubts)
     sentences = tuple(doubt.sentence for doubt in doubts)
-    decision = replace(decision, provisional=(*decision.provisional, *kinds), doubts=sentences)
+    decision = replace(
+        decision, provisional=(*decision.provisional, *kinds), doubts=sentences
+    )
     if "unlike-devices" in kinds:
-        return replace(decision, kind="unlike-devices", choice=None, passed_over=(), rivals=())
+        return replace(
+            decision, kind="unlike-devices", choice=None, passed_over=(), rivals=()
+        )
     return decision
 
 
 def _doubts(
-    decision: Decision, rows: Sequence[Row], measures: Measures, useful: Mapping[Key, Useful]
+    decision: Decision,
+    rows: Sequence[Row],
+    measures: Measures,
+    useful: Mapping[Key, Useful],
 ) -> Iterator[TableDoubt]:
-    timed = [row for row in rows if not row.oversubscribed and not is_virtual(measures.groups[row.key])]
+    timed = [
+        row
+        for row in rows
+        if not row.oversubscribed and not is_virtual(measures.groups[row.key])
+    ]
     yield from _unlike_devices(timed, measures)
     yield from _unlike_named_devices(timed, decision)
     yield from _flat_times(timed, measures)
@@ -97,11 +117,14 @@ def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[TableDo
     by_variant: dict[str, dict[frozenset[str], list[Key]]] = {}
     for row in rows:
         if devices := devices_of(measures.groups[row.key]):
-            by_variant.setdefault(row.key.variant, {}).setdefault(devices, []).append(row.key)
+            by_variant.setdefault(row.key.variant, {}).setdefault(devices, []).append(
+                row.key
+            )
     for kinds in by_variant.values():
         if len(kinds) > 1:
             listed = "; ".join(
-                f"{', '.join(sorted(names))}: {_labels(keys)}" for names, keys in kinds.items()
+                f"{', '.join(sorted(names))}: {_labels(keys)}"
+                for names, keys in kinds.items()
             )
             keys = tuple(key for members in kinds.values() for key in members)
             yield TableDoubt(
@@ -112,7 +135,9 @@ def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[TableDo
             )
 
 
-def _unlike_named_devices(rows: Sequence[Row], decision: Decision) -> Iterator[TableDoubt]:
+def _unlike_named_devices(
+    rows: Sequence[Row], decision: Decision
+) -> Iterator[TableDoubt]:
     """A choice and a reference on devices that a column tells apart, if the choice's lack such a reference.
 
     A table from elsewhere that names the device keeps rows of unlike devices apart, as another setting.
@@ -144,7 +169,9 @@ def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]
     for members in series.values():
         first, *others = sorted(members, key=lambda row: row.workers)
         alone = first.training_seconds.value or math.inf
-        if others and all((row.training_seconds.value or 0.0) >= FLAT * alone for row in others):
+        if others and all(
+            (row.training_seconds.value or 0.0) >= FLAT * alone for row in others
+        ):
             yield TableDoubt(
                 "times-do-not-fall",
                 tuple(row.key for row in members),
@@ -175,7 +202,11 @@ def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[TableDoubt]:
         return
     more = sorted({row.workers for row in rows if row.key.variant == choice.variant})
     larger = next((count for count in more if count > choice.workers), None)
-    costly = {row.key.workers for row in decision.passed_over if row.why in ("cost", "uncertain")}
+    costly = {
+        row.key.workers
+        for row in decision.passed_over
+        if row.why in ("cost", "uncertain")
+    }
     if larger is None or larger <= SKIPPED * choice.workers or larger not in costly:
         return
     least, most = 2 * choice.workers, larger // 2
@@ -192,7 +223,9 @@ def _super_linear(rows: Sequence[Row]) -> Iterator[TableDoubt]:
         if row.is_baseline or efficiency.value is None:
             continue
         certain = efficiency.low is not None and efficiency.low > SUPER_LINEAR
-        single = efficiency.low is None and efficiency.value > 1 + 2 * (SUPER_LINEAR - 1)
+        single = efficiency.low is None and efficiency.value > 1 + 2 * (
+            SUPER_LINEAR - 1
+        )
         if certain or single:
             yield TableDoubt(
                 "super-linear",
@@ -214,7 +247,11 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[TableDoubt]:
     if min(slow) - max(fast) < math.log(APART):
         return
     slower = math.exp(sum(slow) / len(slow) - sum(fast) / len(fast)) - 1
-    runs = [run for run in measures.groups[row.key] if seconds.get(seed_of(run), -math.inf) >= min(slow)]
+    runs = [
+        run
+        for run in measures.groups[row.key]
+        if seconds.get(seed_of(run), -math.inf) >= min(slow)
+    ]
     hosts = sorted({host for run in runs for host in _hosts(run)})
     others = [run for run in measures.groups[row.key] if run not in runs]
     shared = {host for run in others for host in _hosts(run)}
@@ -227,8 +264,14 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[TableDoubt]:
     )
 
 
-def _two_groups_of_qualities(row: Row, measures: Measures, decision: Decision) -> Iterator[TableDoubt]:
-    values = [value for value in measures.quality.values.get(row.key, {}).values() if math.isfinite(value)]
+def _two_groups_of_qualities(
+    row: Row, measures: Measures, decision: Decision
+) -> Iterator[TableDoubt]:
+    values = [
+        value
+        for value in measures.quality.values.get(row.key, {}).values()
+        if math.isfinite(value)
+    ]
     groups = _two_groups(values)
     if groups is None or measures.failed.get(row.key):
         return
@@ -260,10 +303,17 @@ def _two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | No
     return (low, high) if max(gaps) > TIGHT * within and max(gaps) > 0 else None
 
 
-def _unclear_samples(decision: Decision, useful: Mapping[Key, Useful]) -> Iterator[TableDoubt]:
+def _unclear_samples(
+    decision: Decision, useful: Mapping[Key, Useful]
+) -> Iterator[TableDoubt]:
     """A choice that may need more samples for the same quality, so that it does not keep the target."""
     choice, price = decision.choice, decision.price
-    if choice is None or price is None or choice not in useful or choice in decision.samples:
+    if (
+        choice is None
+        or price is None
+        or choice not in useful
+        or choice in decision.samples
+    ):
         return
     ratio = useful[choice].ratio
     if ratio.value is None or ratio.value < MORE_SAMPLES:
@@ -282,7 +332,11 @@ def _unclear_samples(decision: Decision, useful: Mapping[Key, Useful]) -> Iterat
 
 def _with_ends(estimate: Estimate) -> str:
     text = f"{estimate.value:.2f}"
-    return text if estimate.low is None else f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"
+    return (
+        text
+        if estimate.low is None
+        else f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"
+    )
 
 
 def _hosts(run: Run) -> list[str]:

@@ -70,20 +70,26 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     if reason is not None or baseline is None:
         return SpeedUp(reason=reason, training_reason=reason)
     steady, reason = _steady(key, baseline, measures)
-    training, training_reason = _of_times(key, baseline, measures, measures.training_seconds)
+    training, training_reason = _of_times(
+        key, baseline, measures, measures.training_seconds
+    )
     wall, _ = _of_times(key, baseline, measures, measures.wall_seconds)
     return SpeedUp(steady, training, wall, baseline, reason, training_reason)
 
 
 def _why_no_speed_up(runs: Sequence[Run]) -> str | None:
     if is_virtual(runs):
-        return "virtual workers are computed one after another, so they have no speed-up"
+        return (
+            "virtual workers are computed one after another, so they have no speed-up"
+        )
     if is_asynchronous(runs):
         return "asynchronous: with more workers each update is of older weights, which has no speed-up"
     excluded = oversubscription(runs)
     if excluded is None:
         return None
-    return f"{'disturbed' if excluded == SHARED_CORES else 'oversubscribed'}: {excluded}"
+    return (
+        f"{'disturbed' if excluded == SHARED_CORES else 'oversubscribed'}: {excluded}"
+    )
 
 
 def _unlike_devices(runs: Sequence[Run], baseline: Sequence[Run]) -> str | None:
@@ -110,29 +116,50 @@ def _ratio(key: Key, baseline: Key, measures: Measures, measure: Measure) -> Est
 
 
 def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
-    missing = {"throughput": "throughput", "epoch": "time of an epoch", "training": "training time"}
+    missing = {
+        "throughput": "throughput",
+        "epoch": "time of an epoch",
+        "training": "training time",
+    }
     for row in (key, baseline):
         if not measures.rate.values[row]:
             if not any(run.foreign for run in measures.groups[row]):
-                return NOTHING, "no steady throughput: one epoch only, or resumed in all others"
+                return (
+                    NOTHING,
+                    "no steady throughput: one epoch only, or resumed in all others",
+                )
             return (
                 NOTHING,
                 f"its {missing[measures.bases[row]]}, by which the others are compared, is unknown",
             )
-    unlike = unlike_work(key, baseline, measures) if measures.bases[key] != "throughput" else None
+    unlike = (
+        unlike_work(key, baseline, measures)
+        if measures.bases[key] != "throughput"
+        else None
+    )
     if unlike:
         return NOTHING, unlike
     estimate = _ratio(key, baseline, measures, measures.rate)
-    return estimate, None if estimate.value is not None else "a throughput is not a positive number"
+    return (
+        estimate,
+        None if estimate.value is not None else "a throughput is not a positive number",
+    )
 
 
-def _of_times(key: Key, baseline: Key, measures: Measures, times: Measure) -> tuple[Estimate, str | None]:
+def _of_times(
+    key: Key, baseline: Key, measures: Measures, times: Measure
+) -> tuple[Estimate, str | None]:
     if not times.values[key] or not times.values[baseline]:
         return NOTHING, "its training time is unknown"
     if unlike := unlike_work(key, baseline, measures):
         return NOTHING, unlike
     estimate = _ratio(baseline, key, measures, times)
-    return estimate, None if estimate.value is not None else "a training time is not a positive number"
+    return (
+        estimate,
+        None
+        if estimate.value is not None
+        else "a training time is not a positive number",
+    )
 
 
 def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
@@ -141,10 +168,19 @@ def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
         return None
     runs = [*measures.groups[key], *measures.groups[baseline]]
     processed = {run.result.samples_processed for run in runs}
-    sizes = {run.result.training_samples for run in runs} - {None} if processed == {None} else set()
-    if len(sizes) > 1 or (len(processed) > 1 and not _same_work_in_pairs(key, baseline, measures)):
+    sizes = (
+        {run.result.training_samples for run in runs} - {None}
+        if processed == {None}
+        else set()
+    )
+    if len(sizes) > 1 or (
+        len(processed) > 1 and not _same_work_in_pairs(key, baseline, measures)
+    ):
         return "processed a different number of samples than its baseline"
-    if runs[0].result.samples_processed is None and len({run.result.epochs for run in runs}) > 1:
+    if (
+        runs[0].result.samples_processed is None
+        and len({run.result.epochs for run in runs}) > 1
+    ):
         return "trained for a different number of epochs than its baseline"
     return None
 
@@ -214,7 +250,11 @@ def too_uncertain(speedup: Estimate, efficiency: Estimate, target: float) -> boo
 
 
 def prices_of(
-    keys: Sequence[Key], measures: Measures, sound: Set[Key], bill: Bill, basis: PriceBasis
+    keys: Sequence[Key],
+    measures: Measures,
+    sound: Set[Key],
+    bill: Bill,
+    basis: PriceBasis,
 ) -> tuple[dict[Key, Price], Key | None]:
     """Return the price of every timed row, in reading order, and the reference, if there is one."""
     measure = _measure(measures, basis)
@@ -226,7 +266,9 @@ def prices_of(
         runs = measures.groups[key]
         if not measure.values[key] or not times_count(runs):
             continue
-        if measures.bases[key] != "throughput" and unlike_work(key, firsts[key.series], measures):
+        if measures.bases[key] != "throughput" and unlike_work(
+            key, firsts[key.series], measures
+        ):
             continue
         seconds, units = measure.mean(key), units_of(runs, bill)
         if seconds.value is None or seconds.value <= 0:
@@ -238,18 +280,28 @@ def prices_of(
     usable = [price for key, price in prices.items() if key in sound]
     least = min((price.units for price in usable), default=0.0)
     smallest = [price for price in usable if price.units == least]
-    reference = min(smallest, key=lambda price: (price.duration, price.key.workers), default=None)
+    reference = min(
+        smallest, key=lambda price: (price.duration, price.key.workers), default=None
+    )
     if reference is None:
         return prices, None
     front = _front(usable)
     for key, price in prices.items():
-        speedup = ONE if key == reference.key else relative_time(measures, basis, reference.key, key)
+        speedup = (
+            ONE
+            if key == reference.key
+            else relative_time(measures, basis, reference.key, key)
+        )
         efficiency = speedup.scaled(reference.units / price.units)
-        prices[key] = replace(price, speedup=speedup, efficiency=efficiency, on_front=key in front)
+        prices[key] = replace(
+            price, speedup=speedup, efficiency=efficiency, on_front=key in front
+        )
     return prices, reference.key
 
 
-def relative_time(measures: Measures, basis: PriceBasis, key: Key, other: Key) -> Estimate:
+def relative_time(
+    measures: Measures, basis: PriceBasis, key: Key, other: Key
+) -> Estimate:
     """Time of `key` divided by the time of `other`."""
     measure = _measure(measures, basis)
     return measure.ratio(other, key) if basis == "rate" else measure.ratio(key, other)
@@ -259,7 +311,9 @@ def _front(prices: Sequence[Price]) -> set[Key]:
     """Rows that no other row beats in both time and cost (Pareto)."""
     front: set[Key] = set()
     cheapest = float("inf")
-    for price in sorted(prices, key=lambda price: (price.duration, price.units * price.duration)):
+    for price in sorted(
+        prices, key=lambda price: (price.duration, price.units * price.duration)
+    ):
         if price.units * price.duration < cheapest:
             front.add(price.key)
             cheapest = price.units * price.duration
@@ -272,14 +326,21 @@ def price_basis(keys: Sequence[Key], measures: Measures) -> PriceBasis:
     works = {(key.series, _work(measures.groups[key])) for key in keys}
     alike = len(works) == len({key.series for key in keys})
     for basis in ("wall", "training"):
-        if alike and timed and all(_measure(measures, basis).values[key] for key in timed):
+        if (
+            alike
+            and timed
+            and all(_measure(measures, basis).values[key] for key in timed)
+        ):
             return basis
     return "rate"
 
 
 def _work(runs: Sequence[Run]) -> int | None:
     """Samples of each run, else epochs; None if they differ or are unknown."""
-    for amounts in ({run.result.samples_processed for run in runs}, {run.result.epochs for run in runs}):
+    for amounts in (
+        {run.result.samples_processed for run in runs},
+        {run.result.epochs for run in runs},
+    ):
         if len(amounts) == 1 and (amount := amounts.pop()):
             return amount
     return None
@@ -300,9 +361,17 @@ def units_of(runs: Sequence[Run], bill: Bill) -> float:
     workers = float(run.result.workers)
     if run.allocations:
         held = run.allocations[-1]
-        return float({"node": held.nodes, "core": held.cores, "gpu": held.gpus}.get(bill, 0)) or workers
+        return (
+            float(
+                {"node": held.nodes, "core": held.cores, "gpu": held.gpus}.get(bill, 0)
+            )
+            or workers
+        )
     if bill == "node":
-        return float(len(run.result.nodes) or len({rank.host for rank in run.ranks})) or workers
+        return (
+            float(len(run.result.nodes) or len({rank.host for rank in run.ranks}))
+            or workers
+        )
     if bill == "core":
         granted = [len(rank.cpus) for rank in run.ranks]
         size = run.ranks[0].size if run.ranks else 0

@@ -81,11 +81,17 @@ class Verdict:
         return self.reference is not None and self.reference.workers > 1
 
 
-_NO_DIRECTION = Verdict("no-direction", "no verdict: it is not known whether higher or lower is better")
-_NO_MARGIN = Verdict("no-margin", "no verdict: the scale of the metric is not known (--quality-margin)")
+_NO_DIRECTION = Verdict(
+    "no-direction", "no verdict: it is not known whether higher or lower is better"
+)
+_NO_MARGIN = Verdict(
+    "no-margin", "no verdict: the scale of the metric is not known (--quality-margin)"
+)
 
 
-def accepted_loss(reference: float, sense: Sense, margin: QualityMargin | None) -> float:
+def accepted_loss(
+    reference: float, sense: Sense, margin: QualityMargin | None
+) -> float:
     """Accepted loss of a reference's quality, in the metric's unit; the default rule if `margin` is None."""
     if margin is not None:
         return margin.value * (abs(reference) if margin.relative else 1.0)
@@ -96,7 +102,10 @@ def accepted_loss(reference: float, sense: Sense, margin: QualityMargin | None) 
 
 
 def judge(
-    key: Key, measures: Measures, margin: QualityMargin | None = None, reference: Key | None = None
+    key: Key,
+    measures: Measures,
+    margin: QualityMargin | None = None,
+    reference: Key | None = None,
 ) -> Verdict:
     """Verdict on a row compared with `reference`, by default `find_baseline`."""
     sense, digits = measures.senses[key], measures.digits[key]
@@ -109,26 +118,40 @@ def judge(
         return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
     unfit = _unfit(reference, measures)
     if reference is None or unfit:
-        return Verdict("no-reference", unfit or "no finished one-worker run to compare with", digits=digits)
+        return Verdict(
+            "no-reference",
+            unfit or "no finished one-worker run to compare with",
+            digits=digits,
+        )
     foreign = all(run.foreign for run in measures.groups[key])
-    if sense.better is None or (foreign and margin is None and sense.bounded is None and not sense.whole):
+    if sense.better is None or (
+        foreign and margin is None and sense.bounded is None and not sense.whole
+    ):
         return _NO_DIRECTION if sense.better is None else _NO_MARGIN
-    margin_length = accepted_loss(fmean(measures.quality.values[reference].values()), sense, margin)
-    if margin_length > 0:  # a small margin needs more digits than the qualities themselves
+    margin_length = accepted_loss(
+        fmean(measures.quality.values[reference].values()), sense, margin
+    )
+    if (
+        margin_length > 0
+    ):  # a small margin needs more digits than the qualities themselves
         digits = max(digits, -floor(log10(margin_length)))
     equal = measures.updates[key] == measures.updates[reference]
     look, needed = None, None
     if equal:
         change = Estimate(0.0, 0.0, 0.0)
     elif measures.sequential:
-        look = sequential.compare(measures.quality, key, reference, margin_length, sense.better)
+        look = sequential.compare(
+            measures.quality, key, reference, margin_length, sense.better
+        )
         change, needed = look.change, look.needed
     else:
         change, needed = sequential.compare_grid(
             measures.quality, key, reference, measures.looks, margin_length
         )
     kind = decide(change, margin_length, sense.better)
-    below = change.value is not None and gain(change.value, sense.better) < -margin_length
+    below = (
+        change.value is not None and gain(change.value, sense.better) < -margin_length
+    )
     given_up = kind == "unclear" and look is not None and look.hopeless
     if look is not None and look.hope is not None:
         below = given_up and look.loses
@@ -154,7 +177,11 @@ def _baseline(key: Key, measures: Measures) -> Key | None:
     baseline = find_baseline(key, measures.groups)
     if baseline is None or not measures.failed[baseline]:
         return baseline
-    healthy = [row for row in measures.groups if row.series == key.series and not measures.failed[row]]
+    healthy = [
+        row
+        for row in measures.groups
+        if row.series == key.series and not measures.failed[row]
+    ]
     return min(healthy, key=lambda row: row.workers) if len(healthy) > 1 else baseline
 
 
@@ -164,7 +191,12 @@ def _failed(key: Key, measures: Measures) -> Verdict | None:
     if not failed:
         return None
     share = "" if len(runs) == 1 else f"{len(failed)} of {len(runs)} runs "
-    return Verdict(failed[0].kind, share + failed[0].sentence, seems_worse=True, digits=measures.digits[key])
+    return Verdict(
+        failed[0].kind,
+        share + failed[0].sentence,
+        seems_worse=True,
+        digits=measures.digits[key],
+    )
 
 
 def _unfit(reference: Key | None, measures: Measures) -> str | None:
@@ -174,10 +206,16 @@ def _unfit(reference: Key | None, measures: Measures) -> str | None:
     if not measures.quality.values[reference]:
         return f"the quality of {reference.label} is unknown"
     failed = _failed(reference, measures)
-    return f"{reference.label} cannot be the reference: {failed.sentence}" if failed else None
+    return (
+        f"{reference.label} cannot be the reference: {failed.sentence}"
+        if failed
+        else None
+    )
 
 
-def decide(change: Estimate, margin: float, better: Better) -> Literal["no-worse", "worse", "unclear"]:
+def decide(
+    change: Estimate, margin: float, better: Better
+) -> Literal["no-worse", "worse", "unclear"]:
     """Compare the interval of a change with `margin`, a length in the metric's own unit."""
     if change.low is None or change.high is None:
         return "unclear"
@@ -185,7 +223,9 @@ def decide(change: Estimate, margin: float, better: Better) -> Literal["no-worse
     return "no-worse" if low >= -margin else "worse" if high < -margin else "unclear"
 
 
-def _in_words(kind: VerdictKind, change: Estimate, margin: float, better: Better, digits: int) -> str:
+def _in_words(
+    kind: VerdictKind, change: Estimate, margin: float, better: Better, digits: int
+) -> str:
     if change.value is None:
         return "not enough runs to tell (a run ended without a finite quality)"
     if change.low is None or change.high is None:
@@ -199,11 +239,15 @@ def _in_words(kind: VerdictKind, change: Estimate, margin: float, better: Better
     return f"not enough runs to tell ({between}, with a margin of {_length(margin, digits)})"
 
 
-def _no_worse(low: float, high: float, margin: float, better: Better, digits: int) -> str:
+def _no_worse(
+    low: float, high: float, margin: float, better: Better, digits: int
+) -> str:
     """Words for a gain from `low` to `high` that is no loss beyond `margin`."""
     if high < 0:
         accepted = f"within the accepted {_length(margin, digits)}"
-        return f"worse by {_length(-high, digits)} to {_length(-low, digits)}, {accepted}"
+        return (
+            f"worse by {_length(-high, digits)} to {_length(-low, digits)}, {accepted}"
+        )
     if low > 0:
         return f"no worse (better by {_length(low, digits)} to {_length(high, digits)})"
     side = "below" if better == "higher" else "above"
@@ -258,13 +302,20 @@ def count_failures(
         if point.state == "failed"
     )
     return {
-        key: Failures(len(measures.failed[key]) + errors[key], len(measures.trained[key]) + errors[key])
+        key: Failures(
+            len(measures.failed[key]) + errors[key],
+            len(measures.trained[key]) + errors[key],
+        )
         for key in keys
     }
 
 
-def pool(failures: Mapping[Key, Failures], keys: Iterable[Key], measures: Measures) -> Failures:
+def pool(
+    failures: Mapping[Key, Failures], keys: Iterable[Key], measures: Measures
+) -> Failures:
     """Failures of several rows together, those with equal updates once."""
     rising = sorted(keys, key=lambda key: failures[key].failed)
     most = {measures.updates[key]: failures[key] for key in rising}
-    return Failures(sum(row.failed for row in most.values()), sum(row.runs for row in most.values()))
+    return Failures(
+        sum(row.failed for row in most.values()), sum(row.runs for row in most.values())
+    )

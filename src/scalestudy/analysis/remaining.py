@@ -32,7 +32,9 @@ class Remaining:
     unknown: int = 0
 
 
-def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at_once: bool) -> Remaining:
+def remaining(
+    points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at_once: bool
+) -> Remaining:
     """Estimate what is left of a study.
 
     A point takes as long as finished points with the same strategy and number of workers. Otherwise it lies
@@ -68,7 +70,9 @@ def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at
             left.append((workers, (low, likely, high)))
     if not left:
         return Remaining(None, spent, None if unknown else spent, unknown)
-    running = max(1, sum(status.state == "running" for status in points)) if at_once else 1
+    running = (
+        max(1, sum(status.state == "running" for status in points)) if at_once else 1
+    )
     ends = zip(*(range_ for _, range_ in left), strict=True)
     low, likely, high = (max(sum(seconds) / running, *seconds) for seconds in ends)
     total = spent + sum(workers * range_[1] for workers, range_ in left) / 3600
@@ -78,7 +82,11 @@ def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at
 def _expected_seconds(series: str, workers: int, durations: Durations) -> Range | None:
     counts = durations.get(series, {})
     if not counts:
-        others = [seconds for counts in durations.values() for seconds in counts.get(workers, [])]
+        others = [
+            seconds
+            for counts in durations.values()
+            for seconds in counts.get(workers, [])
+        ]
         return _range(others) if others else None
     if workers in counts:
         return _range(counts[workers])
@@ -89,10 +97,15 @@ def _expected_seconds(series: str, workers: int, durations: Durations) -> Range 
     return low, sqrt(low * high), high
 
 
-def _durations(points: Sequence[PointStatus], elapsed: Mapping[str, float]) -> Durations:
+def _durations(
+    points: Sequence[PointStatus], elapsed: Mapping[str, float]
+) -> Durations:
     durations: Durations = {}
     for status in points:
-        seconds, left = status.result.wall_seconds if status.result else None, _seconds_left(status)
+        seconds, left = (
+            status.result.wall_seconds if status.result else None,
+            _seconds_left(status),
+        )
         if status.state == "running" and left is not None:
             seconds = elapsed[status.name] + left if status.name in elapsed else None
         if seconds is not None:
@@ -107,7 +120,9 @@ def _seconds_left(status: PointStatus) -> float | None:
 
 def _series(status: PointStatus) -> str:
     swept = without_repeats(status.point.swept)
-    return json.dumps([status.point.strategy, status.point.timing, swept], sort_keys=True, default=str)
+    return json.dumps(
+        [status.point.strategy, status.point.timing, swept], sort_keys=True, default=str
+    )
 
 
 def _range(seconds: Sequence[float]) -> Range:

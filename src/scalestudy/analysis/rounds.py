@@ -53,7 +53,10 @@ class Rounds:
 
     def named(self, key: Key, values: Values) -> dict[Any, float]:
         """A row's values by round instead of block."""
-        return {self.names.get((key, block), block): value for block, value in values.items()}
+        return {
+            self.names.get((key, block), block): value
+            for block, value in values.items()
+        }
 
     def apart(self, key: Key, other: Key) -> bool:
         """Whether two rows were run one after the other, or may have been."""
@@ -76,7 +79,9 @@ class Rounds:
             for key in keys:
                 others = [other for other in keys if other != key]
                 apart = [
-                    other for other in others if self.apart(key, other) and not names[key] & names[other]
+                    other
+                    for other in others
+                    if self.apart(key, other) and not names[key] & names[other]
                 ]
                 if others and apart == others:
                     found.append(key)
@@ -102,7 +107,9 @@ def warn_of_rows_apart(rounds: Rounds, values: Mapping[Key, Values]) -> list[str
     ]
 
 
-def rounds_of(groups: Mapping[Key, Sequence[Run]], values: Mapping[Key, Values]) -> Rounds:
+def rounds_of(
+    groups: Mapping[Key, Sequence[Run]], values: Mapping[Key, Values]
+) -> Rounds:
     """Find the rounds of runs, and estimate the variance between rows that were run apart.
 
     Runs of one seed belong to one round, except where another seed's run began after one of them had ended
@@ -140,7 +147,9 @@ def _split(timed: Sequence[tuple[float, Run, Key]]) -> dict[tuple[Key, Any], Any
         if block in latest:
             before, ended = latest[block]
             between = timed[before + 1 : place]
-            if any(seed_of(other) != block and began > ended for began, other, _ in between):
+            if any(
+                seed_of(other) != block and began > ended for began, other, _ in between
+            ):
                 parts[block] = parts.get(block, 0) + 1
         ended = start + (run.result.wall_seconds or 0.0)
         latest[block] = place, max(ended, latest.get(block, (0, 0.0))[1])
@@ -155,7 +164,9 @@ def _between(rounds: Rounds, values: Mapping[Key, Values]) -> Variance:
 
     series: dict[tuple[str, str], list[Key]] = {}
     for key in rounds.spans:
-        if values.get(key) and all(0 < value < math.inf for value in values[key].values()):
+        if values.get(key) and all(
+            0 < value < math.inf for value in values[key].values()
+        ):
             series.setdefault(key.series, []).append(key)
     squares, freedom = 0.0, 0
     for keys in series.values():
@@ -164,7 +175,12 @@ def _between(rounds: Rounds, values: Mapping[Key, Values]) -> Variance:
         left = len({key.workers for key in keys}) - CURVE
         if left > 0:
             counts = np.log2([key.workers for key in keys])
-            means = np.array([fmean(math.log(value) for value in values[key].values()) for key in keys])
+            means = np.array(
+                [
+                    fmean(math.log(value) for value in values[key].values())
+                    for key in keys
+                ]
+            )
             design = np.vander(counts, CURVE)
             residuals = means - design @ np.linalg.lstsq(design, means, rcond=None)[0]
             squares += float(residuals @ residuals)

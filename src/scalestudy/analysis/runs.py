@@ -15,7 +15,13 @@ from scalestudy.config.point import REPEATS, without_repeats
 from scalestudy.plugins.strategies import position
 from scalestudy.store.model_record import GalleryRecord
 from scalestudy.store.record_file import first_error
-from scalestudy.store.records import Allocation, EpochOutcome, EpochRecord, Outcome, RankRecord
+from scalestudy.store.records import (
+    Allocation,
+    EpochOutcome,
+    EpochRecord,
+    Outcome,
+    RankRecord,
+)
 from scalestudy.store.run_folder import EPOCHS
 from scalestudy.store.state import State
 from scalestudy.util.files import contents
@@ -58,7 +64,11 @@ class RunSource:
     def __str__(self) -> str:
         if self.line is None:
             return self.file
-        lines = f"line {self.line}" if self.last is None else f"lines {self.line}-{self.last}"
+        lines = (
+            f"line {self.line}"
+            if self.last is None
+            else f"lines {self.line}-{self.last}"
+        )
         return f"{self.file}, {lines}"
 
 
@@ -94,8 +104,14 @@ class Run:
     @property
     def wall_seconds(self) -> float | None:
         """Seconds from the start of its jobs to their end, else from that of its processes to the result."""
-        held = [job.ended - job.began for job in self.allocations if job.ended is not None]
-        return sum(held) if held and len(held) == len(self.allocations) else self.result.wall_seconds
+        held = [
+            job.ended - job.began for job in self.allocations if job.ended is not None
+        ]
+        return (
+            sum(held)
+            if held and len(held) == len(self.allocations)
+            else self.result.wall_seconds
+        )
 
     @property
     def disturbed(self) -> str | None:
@@ -160,7 +176,9 @@ class Key:
     def label(self) -> str:
         """Short name for sentences: `horovod on 4 workers (train.batch_size = 8)`."""
         noun = "worker" if self.workers == 1 else "workers"
-        return f"{self.strategy} on {self.workers} {noun}" + (f" ({self.details})" if self.swept else "")
+        return f"{self.strategy} on {self.workers} {noun}" + (
+            f" ({self.details})" if self.swept else ""
+        )
 
     @property
     def series_label(self) -> str:
@@ -177,7 +195,11 @@ def key_of(strategy: str, workers: int, swept: dict[str, Any]) -> Key:
     """Key of a run or of a planned point."""
     if not swept:
         return Key(strategy, workers, "{}")
-    return Key(strategy, workers, json.dumps(without_repeats(swept), sort_keys=True, default=str))
+    return Key(
+        strategy,
+        workers,
+        json.dumps(without_repeats(swept), sort_keys=True, default=str),
+    )
 
 
 def key_of_run(run: Run) -> Key:
@@ -195,7 +217,9 @@ def describe(swept: dict[str, Any]) -> str:
 
 def order(key: Key) -> tuple[Any, ...]:
     """Sort key of rows in reading order: by variant, then strategy, then workers."""
-    values = tuple((name, *_value_order(value)) for name, value in sorted(key.swept.items()))
+    values = tuple(
+        (name, *_value_order(value)) for name, value in sorted(key.swept.items())
+    )
     return values, position(key.strategy), key.strategy, key.workers
 
 
@@ -229,7 +253,9 @@ def group_runs(runs: Iterable[Run]) -> RunsByRow:
     groups: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
         groups[key_of_run(run)].append(run)
-    return RunsByRow((key, sorted(groups[key], key=_by_seed)) for key in sorted(groups, key=order))
+    return RunsByRow(
+        (key, sorted(groups[key], key=_by_seed)) for key in sorted(groups, key=order)
+    )
 
 
 def _by_seed(run: Run) -> tuple[Any, ...]:
@@ -248,14 +274,18 @@ def seed_of(run: Run) -> Seed:
     return ", ".join([f"seed = {seed}", *repeats]) if repeats else seed
 
 
-def values_of(runs: Sequence[Run], value: Callable[[Run], float | None]) -> dict[Seed, float]:
+def values_of(
+    runs: Sequence[Run], value: Callable[[Run], float | None]
+) -> dict[Seed, float]:
     """A row's values by seed; empty if any run lacks it."""
     values = {seed_of(run): value(run) for run in runs}
     complete = {seed: number for seed, number in values.items() if number is not None}
     return complete if len(complete) == len(values) else {}
 
 
-def epoch_values(epochs: Sequence[EpochOutcome], name: str, inner: str | None = None) -> list[Any]:
+def epoch_values(
+    epochs: Sequence[EpochOutcome], name: str, inner: str | None = None
+) -> list[Any]:
     """One value of all epochs, such as `"validation", "loss"`; None where an epoch lacks it."""
     if inner is None:
         return [getattr(epoch, name, None) for epoch in epochs]
@@ -290,7 +320,9 @@ def direction_label(better: Better | None) -> str:
 def sources(runs: Sequence[Run]) -> str:
     """Files and lines that runs were taken from, at most eight; empty for our own runs."""
     named = list(dict.fromkeys(str(run.source) for run in runs if run.source))
-    return "; ".join(named[:8]) + (f" and {len(named) - 8} more" if len(named) > 8 else "")
+    return "; ".join(named[:8]) + (
+        f" and {len(named) - 8} more" if len(named) > 8 else ""
+    )
 
 
 def metric_label(name: str) -> str:
@@ -309,6 +341,8 @@ def whole_metrics(runs: Sequence[Run]) -> list[str]:
     names: dict[str, None] = {}
     for run in runs:
         values = run.result.validation
-        of_classes = {key for name in values for key in class_keys(name, run.result.class_names)}
+        of_classes = {
+            key for name in values for key in class_keys(name, run.result.class_names)
+        }
         names |= dict.fromkeys(name for name in values if name not in of_classes)
     return list(names)

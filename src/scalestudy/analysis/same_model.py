@@ -81,7 +81,9 @@ def _unequal_beginnings(runs: Iterable[Run]) -> list[str]:
             block = result.seed, *(repr(result.swept.get(name)) for name in REPEATS)
             row = result.strategy, result.workers
             begun[row, block].setdefault(result.initial_digest, result.name)
-    return next((list(names.values()) for names in begun.values() if len(names) > 1), [])
+    return next(
+        (list(names.values()) for names in begun.values() if len(names) > 1), []
+    )
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -62,7 +62,9 @@ class ScalingTerm:
     shape: "Callable[[Array], Array]"
 
 
-def terms_of(update: Update | None, full_node: int | None = None) -> tuple[ScalingTerm, ...]:
+def terms_of(
+    update: Update | None, full_node: int | None = None
+) -> tuple[ScalingTerm, ...]:
     """Terms that the times of a series (`scaling_model.Series`) may have; the first is in every model.
 
     `full_node` is the largest number of workers on one node if a term for the second node can be fitted; else
@@ -77,13 +79,19 @@ def terms_of(update: Update | None, full_node: int | None = None) -> tuple[Scali
         ScalingTerm("constant", f"{many} for n ≥ 2", lambda n: (n >= 2) * n**power),
     ]
     if not fixed:
-        terms.append(ScalingTerm("ring", " · 2(n − 1)/n²", lambda n: 2 * (n - 1) * n ** (power - 1)))
+        terms.append(
+            ScalingTerm(
+                "ring", " · 2(n − 1)/n²", lambda n: 2 * (n - 1) * n ** (power - 1)
+            )
+        )
     terms.append(ScalingTerm("log", f" log₂(n){many}", lambda n: np.log2(n) * n**power))
     if fixed:
         terms.append(ScalingTerm("linear", " (n − 1)", lambda n: (n - 1) * n**power))
     if full_node:
         second = f"{many} for n > {full_node}"
-        terms.append(ScalingTerm("second node", second, lambda n: (n > full_node) * n**power))
+        terms.append(
+            ScalingTerm("second node", second, lambda n: (n > full_node) * n**power)
+        )
     return tuple(terms)
 
 
@@ -127,7 +135,11 @@ class ScalingFit:
     @property
     def _present(self) -> list[tuple[ScalingTerm, float]]:
         small = ROUNDING * max(self.coefficients)
-        return [pair for pair in zip(self.terms, self.coefficients, strict=True) if pair[1] > small]
+        return [
+            pair
+            for pair in zip(self.terms, self.coefficients, strict=True)
+            if pair[1] > small
+        ]
 
     @property
     def worst(self) -> tuple[int, float]:
@@ -140,7 +152,9 @@ class ScalingFit:
         if not self.freedom:
             return Estimate(1.0)
         exponent = student(self.freedom) * math.sqrt(self.variance)
-        factor = math.exp(min(exponent, 100.0))  # larger exponents bound nothing and would overflow
+        factor = math.exp(
+            min(exponent, 100.0)
+        )  # larger exponents bound nothing and would overflow
         return Estimate(1.0, 1 / factor, factor)
 
     def seconds(self, workers: float) -> float:
@@ -186,29 +200,45 @@ class ScalingFit:
 
     def shortest(self) -> Estimate:
         """The shortest time over all numbers of workers, with an interval as in `mean`."""
-        means = [self.mean(self.counts[0] * 2**doubling) for doubling in range(DOUBLINGS)]
-        ends = [(mean.low, mean.high) for mean in means if mean.low is not None and mean.high is not None]
+        means = [
+            self.mean(self.counts[0] * 2**doubling) for doubling in range(DOUBLINGS)
+        ]
+        ends = [
+            (mean.low, mean.high)
+            for mean in means
+            if mean.low is not None and mean.high is not None
+        ]
         value = min(mean.value or math.inf for mean in means)
         if len(ends) < len(means):
             return Estimate(value)
-        return Estimate(value, min(low for low, _ in ends), min(high for _, high in ends))
+        return Estimate(
+            value, min(low for low, _ in ends), min(high for _, high in ends)
+        )
 
 
-def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[float]) -> ScalingFit | None:
+def fit(
+    terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[float]
+) -> ScalingFit | None:
     """Fit a scaling model to runs, given the number of workers and the training time of each.
 
     Returns None with fewer than three different numbers of workers, or if a time is not a positive number.
     """
     n, times = np.asarray(counts, float), np.asarray(seconds, float)
     different, place = np.unique(n, return_inverse=True)
-    if len(different) < MINIMUM_COUNTS or not np.all(np.isfinite(times)) or np.any(times <= 0):
+    if (
+        len(different) < MINIMUM_COUNTS
+        or not np.all(np.isfinite(times))
+        or np.any(times <= 0)
+    ):
         return None
     runs = np.bincount(place)
     level = np.exp(np.bincount(place, np.log(times)) / runs)
     columns, values = _columns(terms, n) / level[place][:, None], times / level[place]
     coefficients = _choose(columns, values, len(different))
     predicted = _columns(terms, different) @ coefficients
-    residuals = level / np.maximum(predicted, level * 1e-12) - 1  # the prediction may be 0 s
+    residuals = (
+        level / np.maximum(predicted, level * 1e-12) - 1
+    )  # the prediction may be 0 s
     scatter = float(np.sum((values - (np.bincount(place, values) / runs)[place]) ** 2))
     free, least = _least_squares(columns, values)
     squares = float(np.sum((columns @ coefficients - values) ** 2))
@@ -222,8 +252,13 @@ def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[f
         terms=tuple(terms),
         coefficients=tuple(float(value) for value in coefficients),
         counts=tuple(int(count) for count in different),
-        residuals={int(count): float(off) for count, off in zip(different, residuals, strict=True)},
-        lack_of_fit=missed < LEVEL and largest > SLIGHT if len(n) > len(different) else largest > CLEAR,
+        residuals={
+            int(count): float(off)
+            for count, off in zip(different, residuals, strict=True)
+        },
+        lack_of_fit=missed < LEVEL and largest > SLIGHT
+        if len(n) > len(different)
+        else largest > CLEAR,
         columns=reduced[:, :-1],
         values=reduced[:, -1],
         variance=variance,
@@ -241,7 +276,10 @@ def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
             chosen = [0, *others]
             # Normalised, so that very long times do not make independent terms look collinear.
             lengths = np.linalg.norm(columns[:, chosen], axis=0)
-            if not np.all(lengths) or np.linalg.matrix_rank(columns[:, chosen] / lengths, tol=1e-9) < size:
+            if (
+                not np.all(lengths)
+                or np.linalg.matrix_rank(columns[:, chosen] / lengths, tol=1e-9) < size
+            ):
                 continue
             coefficients, squares = _least_squares(columns[:, chosen], values)
             criterion = runs * math.log(squares / runs + ROUNDING**2)
@@ -267,10 +305,14 @@ def _lack(
     if freedom < 1 or inside < 1:
         return 1.0, 0.0
     between = max(0.0, squares - scatter) / freedom
-    return float(fdtrc(freedom, inside, between / max(scatter / inside, ROUNDING**2))), between
+    return float(
+        fdtrc(freedom, inside, between / max(scatter / inside, ROUNDING**2))
+    ), between
 
 
-def _variance(least: float, scatter: float, runs: int, counts: int, free: "Array") -> tuple[float, int]:
+def _variance(
+    least: float, scatter: float, runs: int, counts: int, free: "Array"
+) -> tuple[float, int]:
     """Return the variance of a run under all terms and its degrees of freedom; 0 if these are too few."""
     terms = int(np.count_nonzero(free))
     missed, between = _lack(least, scatter, runs, counts, free)
@@ -279,7 +321,9 @@ def _variance(least: float, scatter: float, runs: int, counts: int, free: "Array
     freedom = runs - terms
     if freedom < LEAST_FREEDOM:
         return 0.0, 0
-    return max(least / freedom, scatter / (runs - counts) if runs > counts else 0.0), freedom
+    return max(
+        least / freedom, scatter / (runs - counts) if runs > counts else 0.0
+    ), freedom
 
 
 def _least_squares(columns: "Array", values: "Array") -> tuple["Array", float]:
@@ -293,7 +337,9 @@ def _least_squares(columns: "Array", values: "Array") -> tuple["Array", float]:
     return coefficients / size, float(rest) ** 2
 
 
-def _columns(terms: Sequence[ScalingTerm], counts: "Sequence[float] | Array") -> "Array":
+def _columns(
+    terms: Sequence[ScalingTerm], counts: "Sequence[float] | Array"
+) -> "Array":
     """Values of the terms, [counts, terms]."""
     n = np.asarray(counts, float)
     return np.stack([term.shape(n) for term in terms], axis=1)

@@ -74,7 +74,9 @@ class Series:
         """Workers and seconds of each run."""
         counts = self.different
         return [
-            (count, seconds) for count in counts for seconds in self.times.values[self.key.on(count)].values()
+            (count, seconds)
+            for count in counts
+            for seconds in self.times.values[self.key.on(count)].values()
         ]
 
 
@@ -89,7 +91,10 @@ def series_of(measures: Measures) -> list[Series]:
     """Every strategy and variant with usable times, in reading order."""
     groups = measures.groups
     usable = [key for key in groups if times_count(groups[key])]
-    found = (_series(keys, measures) for keys in gather_keys(usable, lambda key: key.series).values())
+    found = (
+        _series(keys, measures)
+        for keys in gather_keys(usable, lambda key: key.series).values()
+    )
     return [series for series in found if series is not None]
 
 
@@ -97,25 +102,45 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
     rows = {key.workers: measures.groups[key] for key in keys}
     runs = [run for members in rows.values() for run in members]
     # The first time that is known for all runs.
-    of = next((of for of, seconds in _SECONDS.items() if all(seconds(run) is not None for run in runs)), None)
+    of = next(
+        (
+            of
+            for of, seconds in _SECONDS.items()
+            if all(seconds(run) is not None for run in runs)
+        ),
+        None,
+    )
     if of is None:
         return None
     works = _works(rows, of)
     first = min(works, default=0)
     if not first:
         return None
-    compared = {count: rows[count] for count, work in works.items() if nearly_equal((work, works[first]))}
-    nodes = {count: {nodes_of(run) for run in members} for count, members in compared.items()}
+    compared = {
+        count: rows[count]
+        for count, work in works.items()
+        if nearly_equal((work, works[first]))
+    }
+    nodes = {
+        count: {nodes_of(run) for run in members} for count, members in compared.items()
+    }
     times = measures.training_seconds
     if of != "training":
         own = {key: measures.groups[key] for key in keys}
-        times = measure_times(own, {key: values_of(runs, _SECONDS[of]) for key, runs in own.items()})
+        times = measure_times(
+            own, {key: values_of(runs, _SECONDS[of]) for key, runs in own.items()}
+        )
     return Series(
         key=keys[0].on(first),
         different=tuple(sorted(compared)),
         times=times,
         samples=compared[first][0].result.samples_processed,
-        update=_update({count: members[0].result.global_batch for count, members in compared.items()}),
+        update=_update(
+            {
+                count: members[0].result.global_batch
+                for count, members in compared.items()
+            }
+        ),
         nodes={
             count: number
             for count, numbers in nodes.items()
@@ -129,7 +154,11 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
 _SECONDS: dict[TimeOf, Callable[[Run], float | None]] = {
     "training": lambda run: run.result.training_seconds,
     "epoch": lambda run: run.epoch_seconds,
-    "samples": lambda run: SAMPLES / run.result.throughput if run.foreign and run.result.throughput else None,
+    "samples": lambda run: (
+        SAMPLES / run.result.throughput
+        if run.foreign and run.result.throughput
+        else None
+    ),
 }
 
 
@@ -149,7 +178,11 @@ def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
         return run.result.samples_processed or size * (run.result.epochs or 1)
 
     works = {count: {work(run) for run in runs} for count, runs in rows.items()}
-    return {count: fmean(numbers) for count, numbers in works.items() if nearly_equal(numbers)}
+    return {
+        count: fmean(numbers)
+        for count, numbers in works.items()
+        if nearly_equal(numbers)
+    }
 
 
 def _update(batches: Mapping[int, int | None]) -> Update | None:
@@ -158,7 +191,11 @@ def _update(batches: Mapping[int, int | None]) -> Update | None:
         return None
     if nearly_equal(sizes.values()):
         return "fixed"
-    return "growing" if nearly_equal(batch / count for count, batch in sizes.items()) else None
+    return (
+        "growing"
+        if nearly_equal(batch / count for count, batch in sizes.items())
+        else None
+    )
 
 
 def nearly_equal(values: Iterable[float]) -> bool:
@@ -233,7 +270,9 @@ class Model:
         inside = counts[0] < workers < counts[-1]
         seconds = self.fit.run(workers)
         speed = self._first.times(seconds.inverse())
-        return self._prediction(workers, seconds, speed, "interpolated" if inside else "extrapolated")
+        return self._prediction(
+            workers, seconds, speed, "interpolated" if inside else "extrapolated"
+        )
 
     def _prediction(
         self,
@@ -242,13 +281,19 @@ class Model:
         speed: Estimate,
         kind: Literal["measured", "interpolated", "extrapolated"],
     ) -> Prediction:
-        return Prediction(workers, seconds, speed, speed.scaled(self.reference / workers), kind)
+        return Prediction(
+            workers, seconds, speed, speed.scaled(self.reference / workers), kind
+        )
 
     @property
     def _first(self) -> Estimate:
         """Time of the baseline; if that is one run, with the scatter of runs about the model."""
         seconds = self.series.times.mean(self.baseline)
-        return seconds.times(self.fit.one_run) if seconds.low is None and self.fit else seconds
+        return (
+            seconds.times(self.fit.one_run)
+            if seconds.low is None and self.fit
+            else seconds
+        )
 
     @cached_property
     def limit(self) -> Estimate:
@@ -264,7 +309,11 @@ class Model:
         limit = self._first.times(self.fit.shortest().inverse())
         if limit.value is None or limit.high is None or limit.high > ANY_NUMBER:
             return NOTHING
-        return limit if counts[-1] >= REACH * counts[0] and limit.value <= REACH * reached else NOTHING
+        return (
+            limit
+            if counts[-1] >= REACH * counts[0] and limit.value <= REACH * reached
+            else NOTHING
+        )
 
     def counts(self) -> list[int]:
         """Measured numbers of workers, then doublings up to `REACH` times the largest."""
@@ -277,11 +326,20 @@ class Model:
 def model_of(series: Series, groups: RunsByRow) -> Model:
     """Model of one series; `groups` holds the one-worker runs that may be its baseline."""
     timed = series.timed
-    scaling = fit(_terms(series), [count for count, _ in timed], [seconds for _, seconds in timed])
+    scaling = fit(
+        _terms(series), [count for count, _ in timed], [seconds for _, seconds in timed]
+    )
     reference, baseline = series.key, find_baseline(series.key, groups, timed=True)
     if baseline and baseline.strategy != series.key.strategy:
-        samples = [series.samples, *(run.result.samples_processed for run in groups[baseline])]
-        same_work = nearly_equal(size for size in samples if size) if all(samples) else not any(samples)
+        samples = [
+            series.samples,
+            *(run.result.samples_processed for run in groups[baseline]),
+        ]
+        same_work = (
+            nearly_equal(size for size in samples if size)
+            if all(samples)
+            else not any(samples)
+        )
         if series.of == "training" and same_work and series.times.values[baseline]:
             reference = baseline
     return Model(series, scaling, "" if scaling else _why_none(series), reference)
@@ -324,7 +382,9 @@ def model_sentences(model: Model) -> list[str]:
         return []
     sentences, limit = [], model.limit
     if limit.value is not None and limit.low is not None and limit.high is not None:
-        relative = f" (relative to {model.reference} workers)" if model.reference > 1 else ""
+        relative = (
+            f" (relative to {model.reference} workers)" if model.reference > 1 else ""
+        )
         sentences.append(
             f"If times continue as measured, speed-up{relative} stays below"
             f" {units.three_digits(limit.value)} (95 % interval {units.three_digits(limit.low)} to"
@@ -368,7 +428,9 @@ def describe_work(model: Model) -> str:
         "fixed": ", with the same number of updates, since the global batch is fixed",
         None: "",
     }[series.update if len(series.different) > 1 else None]
-    return f"strong scaling: every training processes {series.samples:,} samples{updates}"
+    return (
+        f"strong scaling: every training processes {series.samples:,} samples{updates}"
+    )
 
 
 def _workers(count: int) -> str:

@@ -74,7 +74,9 @@ class Look:
         return self.no_loss is not None and self.no_loss < LOSES
 
 
-def compare(quality: Measure, key: Key, reference: Key, margin: float, better: Better) -> Look:
+def compare(
+    quality: Measure, key: Key, reference: Key, margin: float, better: Better
+) -> Look:
     """Compare two rows by the runs of both; `margin` is the accepted loss of quality."""
     ours, theirs = quality.values[key], quality.values[reference]
     seeds = min(len(ours), len(theirs))
@@ -179,7 +181,9 @@ def _no_loss(change: Contrast, better: Better) -> float | None:
     return p_value / 2 if gain(change.change, better) < 0 else 1 - p_value / 2
 
 
-def _hope(change: Contrast, level: float, seeds: int, margin: float, better: Better) -> float | None:
+def _hope(
+    change: Contrast, level: float, seeds: int, margin: float, better: Better
+) -> float | None:
     """Predictive chance of the verdict "no worse" at the last look (Spiegelhalter et al. 1986)."""
     from scipy.special import ndtr, ndtri
 
@@ -219,12 +223,16 @@ def _levels(looks: Sequence[int], spent_at: Callable[[int], float]) -> dict[int,
     spent = 0.0
     for before, look in pairwise((looks[0], *looks)):
         if look > before:
-            kernel = np.exp(-((np.arange(-600, 601) * width) ** 2) / (look - before) / 2)
+            kernel = np.exp(
+                -((np.arange(-600, 601) * width) ** 2) / (look - before) / 2
+            )
             density = np.convolve(density, kernel / kernel.sum(), "same")
         due = spent_at(look) - spent
         tail = np.cumsum(density[::-1])[::-1] * width
         place = int(np.searchsorted(-tail, -due))
-        edge = float(grid[place] - width * (due - tail[place]) / (tail[place - 1] - tail[place]))
+        edge = float(
+            grid[place] - width * (due - tail[place]) / (tail[place - 1] - tail[place])
+        )
         found[look] = float(ndtr(-edge / sqrt(look)))
         density = np.where(grid < edge, density, 0.0)
         spent += due

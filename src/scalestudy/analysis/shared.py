@@ -39,13 +39,23 @@ class SharedRun(Record):
             raise ValueError(f"result.finished: {error}") from None
         metrics = self.epochs.get("validation", {})
         if not isinstance(metrics, dict):
-            raise ValueError(f"epochs.validation: not an object with a list for each metric: {metrics!r:.50}")
-        columns = {name: values for name, values in self.epochs.items() if name != "validation"}
+            raise ValueError(
+                f"epochs.validation: not an object with a list for each metric: {metrics!r:.50}"
+            )
+        columns = {
+            name: values for name, values in self.epochs.items() if name != "validation"
+        }
         columns |= {f"validation.{name}": values for name, values in metrics.items()}
-        count = len(self.epochs["epoch"]) if isinstance(self.epochs.get("epoch"), list) else 0
+        count = (
+            len(self.epochs["epoch"])
+            if isinstance(self.epochs.get("epoch"), list)
+            else 0
+        )
         for name, values in columns.items():
             if not isinstance(values, list) or len(values) != count:
-                raise ValueError(f"epochs.{name}: not a list of a value for each of {count} epochs")
+                raise ValueError(
+                    f"epochs.{name}: not a list of a value for each of {count} epochs"
+                )
         try:
             _epochs(self.epochs)
         except ValidationError as error:
@@ -88,13 +98,20 @@ class SharedStudy(Record):
     def findings(self, target_quality: float | None = None) -> Findings:
         """Analyse the runs like those of a study's folder."""
         tuned = any("train.learning_rate" in run.result.swept for run in self.runs)
-        rule = rate_rule(str(self.asked.get("train.learning_rate_scaling")), tuned=tuned)
+        rule = rate_rule(
+            str(self.asked.get("train.learning_rate_scaling")), tuned=tuned
+        )
         return analyse(
             self.study,
-            [Run(run.result, _epochs(run.epochs), None, tuple(run.ranks)) for run in self.runs],
+            [
+                Run(run.result, _epochs(run.epochs), None, tuple(run.ranks))
+                for run in self.runs
+            ],
             criteria=Criteria(
                 bill=self.bill,
-                margin=None if self.margin is None else QualityMargin.parse(self.margin),
+                margin=None
+                if self.margin is None
+                else QualityMargin.parse(self.margin),
             ),
             target_quality=target_quality,
             rate_rule=rule,
@@ -129,8 +146,12 @@ def read_shared(path: Path) -> SharedStudy:
     except (ValueError, RecursionError) as error:
         why = first_error(error) if isinstance(error, ValidationError) else str(error)
         seen = f"{name}: {printable(why)}"
-        action = "Ask for the file again; one of a newer version needs a newer Scalestudy."
-        raise UserError("a file that `scalestudy report --share` wrote", seen, action) from error
+        action = (
+            "Ask for the file again; one of a newer version needs a newer Scalestudy."
+        )
+        raise UserError(
+            "a file that `scalestudy report --share` wrote", seen, action
+        ) from error
     except OSError as error:
         raise explain(error) or error from None
 
@@ -150,12 +171,19 @@ def _refuse_controls(value: Any, key: str) -> None:
 def _epochs(columns: dict[str, Any]) -> tuple[EpochRecord, ...]:
     metrics = columns.get("validation", {})
     rows = [
-        {name: values[place] for name, values in columns.items() if name != "validation"}
+        {
+            name: values[place]
+            for name, values in columns.items()
+            if name != "validation"
+        }
         | {"validation": {name: values[place] for name, values in metrics.items()}}
         for place in range(len(columns.get("epoch", ())))
     ]
     return tuple(
-        EpochRecord.model_validate(_known(row | {"validation": _known(row["validation"])})) for row in rows
+        EpochRecord.model_validate(
+            _known(row | {"validation": _known(row["validation"])})
+        )
+        for row in rows
     )
 
 

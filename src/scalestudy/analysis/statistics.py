@@ -39,11 +39,20 @@ class Estimate:
     @property
     def half_width(self) -> float | None:
         """Half of the interval's length, or None without one."""
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+        return (
+            None
+            if self.low is None or self.high is None
+            else (self.high - self.low) / 2
+        )
 
     def map(self, function: Callable[[float], float]) -> "Estimate":
         """Apply an increasing function to the value and its interval."""
-        return Estimate(*(None if x is None else function(x) for x in (self.value, self.low, self.high)))
+        return Estimate(
+            *(
+                None if x is None else function(x)
+                for x in (self.value, self.low, self.high)
+            )
+        )
 
     def scaled(self, factor: float) -> "Estimate":
         """Convert to another unit; `factor` must be positive."""
@@ -62,10 +71,19 @@ class Estimate:
         if self.value is None or other.value is None:
             return NOTHING
         value = self.value * other.value
-        if self.low is None or self.high is None or other.low is None or other.high is None:
+        if (
+            self.low is None
+            or self.high is None
+            or other.low is None
+            or other.high is None
+        ):
             return Estimate(value)
-        down = math.hypot(math.log(self.value / self.low), math.log(other.value / other.low))
-        up = math.hypot(math.log(self.high / self.value), math.log(other.high / other.value))
+        down = math.hypot(
+            math.log(self.value / self.low), math.log(other.value / other.low)
+        )
+        up = math.hypot(
+            math.log(self.high / self.value), math.log(other.high / other.value)
+        )
         return Estimate(value, value * math.exp(-down), value * math.exp(up))
 
 
@@ -113,7 +131,9 @@ class Contrast:
 @cache
 def student(freedom: float) -> float:
     """Two-sided quantile of Student's t for `CONFIDENCE`."""
-    from scipy.special import stdtrit  # scipy.stats takes half a second to import; this is its quantile
+    from scipy.special import (
+        stdtrit,
+    )  # scipy.stats takes half a second to import; this is its quantile
 
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
@@ -131,7 +151,9 @@ def holm(values: Mapping[K, float]) -> dict[K, float]:
 def geometric_mean(values: Sequence[float]) -> float:
     """Geometric mean of positive values."""
     # Relative to the first value, so that the mean of equal values is exact.
-    return values[0] * math.exp(fmean([math.log(value / values[0]) for value in values]))
+    return values[0] * math.exp(
+        fmean([math.log(value / values[0]) for value in values])
+    )
 
 
 def exponential(value: float) -> float:
@@ -156,11 +178,15 @@ class Scale:
         if reach == 0:  # avoid the rounding error of the transform
             return centre, centre
         middle = self.forward(centre)
-        return min(centre, self.back(middle - reach)), max(centre, self.back(middle + reach))
+        return min(centre, self.back(middle - reach)), max(
+            centre, self.back(middle + reach)
+        )
 
 
 LINEAR = Scale(float, float, math.isfinite)
-LOGARITHM = Scale(math.log, exponential, lambda value: 0 < value < math.inf, geometric_mean)
+LOGARITHM = Scale(
+    math.log, exponential, lambda value: 0 < value < math.inf, geometric_mean
+)
 ARCSINE = Scale(
     lambda value: math.asin(math.sqrt(value)),
     lambda angle: math.sin(min(max(angle, 0.0), math.pi / 2)) ** 2,
@@ -170,7 +196,11 @@ ARCSINE = Scale(
 
 def quality_scale(bounded: bool | None, values: Iterable[float]) -> Scale:
     """Scale of a metric: ARCSINE if it is known to lie in [0, 1] and all finite values do, else LINEAR."""
-    return ARCSINE if bounded and all(0 <= x <= 1 for x in values if math.isfinite(x)) else LINEAR
+    return (
+        ARCSINE
+        if bounded and all(0 <= x <= 1 for x in values if math.isfinite(x))
+        else LINEAR
+    )
 
 
 def decimals(scale: Scale, values: Iterable[float]) -> int:
@@ -255,7 +285,9 @@ def _by_shared_block(rows: Sequence[Values]) -> "Any":
     places = {block: place for place, block in enumerate(shared)}
     table = np.full((len(rows), len(places)), np.nan)
     for line, values in zip(table, rows, strict=True):
-        kept = {places[block]: value for block, value in values.items() if block in places}
+        kept = {
+            places[block]: value for block, value in values.items() if block in places
+        }
         line[[*kept]] = [*kept.values()]
     return table
 
@@ -318,7 +350,9 @@ def _satterthwaite(within: Variance, residual: Variance) -> float:
     return 1 / ((1 - share) ** 2 / of_blocks + share**2 / residual.freedom)
 
 
-def _moderate(values: Sequence[float], common: Variance | None, per_run: float = 1.0) -> Variance | None:
+def _moderate(
+    values: Sequence[float], common: Variance | None, per_run: float = 1.0
+) -> Variance | None:
     """Moderated variance of a run; None if nothing is known about it.
 
     `values` are single runs, or differences of `per_run` runs each.
@@ -335,7 +369,9 @@ def _moderate(values: Sequence[float], common: Variance | None, per_run: float =
 
 def _variance(values: Sequence[float]) -> float:
     """Sample variance of at least two values."""
-    if min(values) == max(values):  # the mean of equal values may be off by a rounding error
+    if min(values) == max(
+        values
+    ):  # the mean of equal values may be off by a rounding error
         return 0.0
     centre = fmean(values)
     return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
@@ -346,7 +382,9 @@ def spread(values: Sequence[float], design: Design | None) -> Variance | None:
     return _moderate(values, design.within if design else None)
 
 
-def mean(values: Sequence[float], scale: Scale, design: Design | None = None) -> Estimate:
+def mean(
+    values: Sequence[float], scale: Scale, design: Design | None = None
+) -> Estimate:
     """Mean of runs with Student's interval: geometric on the logarithmic scale, else arithmetic.
 
     If a value is not finite (a diverged run), there is no mean. If a value lies outside the scale (a
@@ -393,11 +431,15 @@ def contrast(
         error = math.sqrt(2 * single.value / len(changes))
         return Contrast(fmean(changes), error, single.freedom, len(changes))
     change = fmean(ours.values()) - fmean(theirs.values())
-    first, second = spread([*ours.values()], design), spread([*theirs.values()], their_design)
+    first, second = (
+        spread([*ours.values()], design),
+        spread([*theirs.values()], their_design),
+    )
     if first is None or second is None:
         return Contrast(change)
     total = _sum_of(
-        Variance(first.value / len(ours), first.freedom), Variance(second.value / len(theirs), second.freedom)
+        Variance(first.value / len(ours), first.freedom),
+        Variance(second.value / len(theirs), second.freedom),
     )
     if design and design is their_design:  # both variances contain the common one
         total = total._replace(freedom=min(total.freedom, design.within.freedom))
@@ -412,4 +454,6 @@ def _sum_of(first: Variance, second: Variance) -> Variance:
     if not total:
         return Variance(0.0, min(first.freedom, second.freedom))
     shares = first.value / total, second.value / total
-    return Variance(total, 1 / (shares[0] ** 2 / first.freedom + shares[1] ** 2 / second.freedom))
+    return Variance(
+        total, 1 / (shares[0] ** 2 / first.freedom + shares[1] ** 2 / second.freedom)
+    )

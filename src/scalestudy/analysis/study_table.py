@@ -11,7 +11,14 @@ from scalestudy.analysis.divergence import chance_of
 from scalestudy.analysis.measures import Basis, Measures, oversubscription
 from scalestudy.analysis.price import Price, SpeedUp, speed_up
 from scalestudy.analysis.quality import Verdict, judge
-from scalestudy.analysis.runs import Key, Run, key_of_run, sense_of, sources, swept_names
+from scalestudy.analysis.runs import (
+    Key,
+    Run,
+    key_of_run,
+    sense_of,
+    sources,
+    swept_names,
+)
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.to_target import Useful
 from scalestudy.config.file import QualityMargin
@@ -118,9 +125,13 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
     first = runs[0].result
     trained = measures.trained[key]
     samples = {run.result.samples_processed for run in runs}
-    qualities = [run.result.quality for run in trained if run.result.quality is not None]
+    qualities = [
+        run.result.quality for run in trained if run.result.quality is not None
+    ]
     ordered = (
-        sense.better is not None and len(qualities) == len(trained) > 0 and all(map(math.isfinite, qualities))
+        sense.better is not None
+        and len(qualities) == len(trained) > 0
+        and all(map(math.isfinite, qualities))
     )
     return Row(
         key=key,
@@ -146,7 +157,9 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
         failed_runs=len(measures.failed[key]),
         timings=sum(run.is_timing for run in runs),
         quality_of=_trained_row(key, measures),
-        worst_quality=(min if sense.better == "higher" else max)(qualities) if ordered else None,
+        worst_quality=(min if sense.better == "higher" else max)(qualities)
+        if ordered
+        else None,
     )
 
 
@@ -184,7 +197,10 @@ _Column = tuple[Kind, str | Callable[[Row], Any]]
 def _interval(name: str, estimate: str) -> dict[str, _Column]:
     """Columns for value, low and high end of an estimate."""
     ends = {"": "value", "_low": "low", "_high": "high"}
-    return {f"{name}{ending}": ("float", f"{estimate}.{end}") for ending, end in ends.items()}
+    return {
+        f"{name}{ending}": ("float", f"{estimate}.{end}")
+        for ending, end in ends.items()
+    }
 
 
 _COLUMNS: dict[str, _Column] = {
@@ -210,7 +226,10 @@ _COLUMNS: dict[str, _Column] = {
     "better": ("text", "sense.better"),
     "constant_quality": ("float", "constant_quality"),
     "communication": ("text", "communication"),
-    **{name: ("text" if name == "unmeasured" else "float", f"costs.{name}") for name in COSTS},
+    **{
+        name: ("text" if name == "unmeasured" else "float", f"costs.{name}")
+        for name in COSTS
+    },
     "cost": ("float", "price.cost.value"),
     "cost_unit": ("text", lambda row: f"{row.price.bill}-hours" if row.price else None),
     **_interval("cost_efficiency", "price.efficiency"),
@@ -218,7 +237,10 @@ _COLUMNS: dict[str, _Column] = {
     "target_quality": ("float", "useful.target"),
     "worst_quality": ("float", "worst_quality"),
     "failed_runs": ("whole", "failed_runs"),
-    "speedup_basis": ("text", lambda row: None if row.speed.steady.value is None else row.basis),
+    "speedup_basis": (
+        "text",
+        lambda row: None if row.speed.steady.value is None else row.basis,
+    ),
     "synchronous": ("flag", lambda row: is_synchronous(row.implementation)),
     "timing_runs": ("whole", "timings"),
     "trainings": ("whole", "trainings"),
@@ -247,7 +269,9 @@ def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
     names = sorted({name for row in rows for name in row.key.swept})
     return [
         {
-            name: _cell(row, *_COLUMNS[name]) if name in _COLUMNS else row.key.swept.get(name)
+            name: _cell(row, *_COLUMNS[name])
+            if name in _COLUMNS
+            else row.key.swept.get(name)
             for name in columns(names)
         }
         for row in rows
@@ -298,12 +322,22 @@ def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
     """Rows as a data frame whose column types do not depend on the values."""
     import polars as pl
 
-    types = {"text": pl.String, "whole": pl.Int64, "float": pl.Float64, "flag": pl.Boolean}
-    names, table = sorted({name for row in rows for name in row.key.swept}), records(rows)
+    types = {
+        "text": pl.String,
+        "whole": pl.Int64,
+        "float": pl.Float64,
+        "flag": pl.Boolean,
+    }
+    names, table = (
+        sorted({name for row in rows for name in row.key.swept}),
+        records(rows),
+    )
     values = {name: [record[name] for record in table] for name in columns(names)}
     return pl.DataFrame(
         [
-            pl.Series(name, column, types[_COLUMNS[name][0]]) if name in _COLUMNS else _swept(name, column)
+            pl.Series(name, column, types[_COLUMNS[name][0]])
+            if name in _COLUMNS
+            else _swept(name, column)
             for name, column in values.items()
         ]
     )
@@ -313,9 +347,17 @@ def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":
     """A data frame with one row per run: its settings and its measurements."""
     import polars as pl
 
-    series = [pl.Series(field, [_value(run, field) for run in runs], strict=False) for field in RUN_FIELDS]
-    swept = [_swept(name, [run.result.swept.get(name) for run in runs]) for name in swept_names(runs)]
-    return pl.DataFrame([*series, *swept, pl.Series("folder", [run.folder for run in runs], pl.String)])
+    series = [
+        pl.Series(field, [_value(run, field) for run in runs], strict=False)
+        for field in RUN_FIELDS
+    ]
+    swept = [
+        _swept(name, [run.result.swept.get(name) for run in runs])
+        for name in swept_names(runs)
+    ]
+    return pl.DataFrame(
+        [*series, *swept, pl.Series("folder", [run.folder for run in runs], pl.String)]
+    )
 
 
 def _value(run: Run, field: str) -> Any:
@@ -332,7 +374,13 @@ def _swept(name: str, values: list[Any]) -> "pl.Series":
 
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int, float}:
-        return pl.Series(name, [None if value is None else float(value) for value in values], pl.Float64)
+        return pl.Series(
+            name,
+            [None if value is None else float(value) for value in values],
+            pl.Float64,
+        )
     if len(kinds) == 1 and kinds <= {bool, int, float, str}:
         return pl.Series(name, values)
-    return pl.Series(name, [None if value is None else str(value) for value in values], pl.String)
+    return pl.Series(
+        name, [None if value is None else str(value) for value in values], pl.String
+    )

@@ -36,7 +36,11 @@ def switching_length(
         decide: Makes the decision for a planned training.
     """
     long = decide(PlannedTraining(LONGEST))
-    if long.choice is None or long.choice == decision.choice or not _times_are_settled(long):
+    if (
+        long.choice is None
+        or long.choice == decision.choice
+        or not _times_are_settled(long)
+    ):
         return None
 
     def is_certain(length: int) -> bool:

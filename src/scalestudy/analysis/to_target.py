@@ -59,7 +59,9 @@ class _Updates(NamedTuple):
     global_batch: int | None
 
 
-def useful_speed_ups(keys: Sequence[Key], measures: Measures, target: float) -> dict[Key, Useful]:
+def useful_speed_ups(
+    keys: Sequence[Key], measures: Measures, target: float
+) -> dict[Key, Useful]:
     """What each row needs to reach `target`; without rows that nothing can be compared with."""
     alike: dict[_Updates, list[Key]] = {}
     trainings: dict[Key, dict[Seed, float | None]] = {}
@@ -68,13 +70,18 @@ def useful_speed_ups(keys: Sequence[Key], measures: Measures, target: float) -> 
         if better is None or is_asynchronous(runs):
             continue
         one = runs[0].result
-        updates = _Updates(one.engine, one.metric, key.variant, key.workers, one.global_batch)
+        updates = _Updates(
+            one.engine, one.metric, key.variant, key.workers, one.global_batch
+        )
         alike.setdefault(updates, []).append(key)
         trainings[key] = {
-            seed_of(run): _samples_until(run, target, better) for run in runs if _has_qualities(run)
+            seed_of(run): _samples_until(run, target, better)
+            for run in runs
+            if _has_qualities(run)
         }
     sources = {
-        updates: max(members, key=lambda key: len(trainings[key])) for updates, members in alike.items()
+        updates: max(members, key=lambda key: len(trainings[key]))
+        for updates, members in alike.items()
     }
     sources = {updates: key for updates, key in sources.items() if trainings[key]}
     complete = {
@@ -82,7 +89,9 @@ def useful_speed_ups(keys: Sequence[Key], measures: Measures, target: float) -> 
         for key in sources.values()
         if all(trainings[key].values())
     }
-    needed = measured(complete, dict.fromkeys(complete, LOGARITHM), [list(complete)], LOGARITHM)
+    needed = measured(
+        complete, dict.fromkeys(complete, LOGARITHM), [list(complete)], LOGARITHM
+    )
     firsts: dict[tuple[str | None, ...], _Updates] = {}
     for updates in sorted(sources, key=lambda updates: updates.workers):
         firsts.setdefault(updates[:3], updates)
@@ -90,7 +99,10 @@ def useful_speed_ups(keys: Sequence[Key], measures: Measures, target: float) -> 
     for updates, source in sources.items():
         first = firsts[updates[:3]]
         baseline = sources[first]
-        same_batch = updates.global_batch is not None and updates.global_batch == first.global_batch
+        same_batch = (
+            updates.global_batch is not None
+            and updates.global_batch == first.global_batch
+        )
         ratio = NOTHING
         if same_batch or source == baseline:
             ratio = ONE
@@ -117,9 +129,9 @@ def useful_speed_ups(keys: Sequence[Key], measures: Measures, target: float) -> 
 def _has_qualities(run: Run) -> bool:
     """Whether the epochs of a run hold the quality and their samples."""
     qualities = epoch_values(run.epochs, "validation", run.result.metric)
-    return any(quality is not None for quality in qualities) and None not in epoch_values(
-        run.epochs, "samples"
-    )
+    return any(
+        quality is not None for quality in qualities
+    ) and None not in epoch_values(run.epochs, "samples")
 
 
 def _samples_until(run: Run, target: float, better: Better) -> float | None:
@@ -134,7 +146,11 @@ def _samples_until(run: Run, target: float, better: Better) -> float | None:
             continue
         reached = gain(quality, better)
         if reached >= wanted:
-            share = 1.0 if best is None or best >= wanted else (wanted - best) / (reached - best)
+            share = (
+                1.0
+                if best is None or best >= wanted
+                else (wanted - best) / (reached - best)
+            )
             return float(before + share * (seen - before))
         before, best = float(seen), reached if best is None else max(best, reached)
     return None

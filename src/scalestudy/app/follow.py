@@ -43,7 +43,9 @@ class Listener:
         """Report something that the user should know."""
 
     @contextmanager
-    def progress(self, what: str, total: int | None = None, unit: str = "") -> Iterator[ProgressCallback]:
+    def progress(
+        self, what: str, total: int | None = None, unit: str = ""
+    ) -> Iterator[ProgressCallback]:
         """Report a longer task such as "Preparing digits"; yields a callback for the amount done."""
         yield lambda done, total=total: None
 
@@ -131,7 +133,9 @@ def stay(
         try:
             overview = study_status(folder, known=overview, names=names)
         except OSError as error:  # keep the last known state
-            listener.note(f"{error.filename or folder.path} cannot be read: {error.strerror or error}")
+            listener.note(
+                f"{error.filename or folder.path} cannot be read: {error.strerror or error}"
+            )
         overview = _with_lost(overview, lost)
         listener.points_changed(shown())
 
@@ -155,7 +159,13 @@ def stay(
 def _with_lost(overview: Overview, lost: Mapping[str, Failure]) -> Overview:
     """Add the failures that could not be written to a run folder."""
     points = [
-        replace(status, state="failed", reason=failure.reason, failure=failure, progress=None)
+        replace(
+            status,
+            state="failed",
+            reason=failure.reason,
+            failure=failure,
+            progress=None,
+        )
         if (failure := lost.get(status.name)) is not None
         else status
         for status in overview.points
@@ -166,7 +176,8 @@ def _with_lost(overview: Overview, lost: Mapping[str, Failure]) -> Overview:
 def with_turns(overview: Overview, names: set[str]) -> Overview:
     """Show these points as not started, regardless of how earlier runs ended."""
     points = [
-        PointStatus(status.point, "missing") if status.name in names else status for status in overview.points
+        PointStatus(status.point, "missing") if status.name in names else status
+        for status in overview.points
     ]
     return replace(overview, points=points)
 

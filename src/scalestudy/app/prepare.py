@@ -6,7 +6,11 @@ from os.path import realpath
 from pathlib import Path
 
 from scalestudy.app.follow import Listener
-from scalestudy.app.task_checks import fetch_weights, refuse_missing_weights, refuse_unusable
+from scalestudy.app.task_checks import (
+    fetch_weights,
+    refuse_missing_weights,
+    refuse_unusable,
+)
 from scalestudy.config.catalog import is_ours
 from scalestudy.config.expand import expand
 from scalestudy.config.file import Study
@@ -47,7 +51,9 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
         return study, kind
     source = brought.source
     if source is None and study.data.read is not None:
-        return study.with_data(source=study.data.read), kind  # a reader needs no other source
+        return study.with_data(
+            source=study.data.read
+        ), kind  # a reader needs no other source
     if source is None:
         raise UserError(
             "a source of data",
@@ -60,12 +66,18 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
     except UndefinedVariable as undefined:
         expected = f"the environment variable {undefined} to be set"
         action = f"Run `export {undefined}=...` first, or write the path out."
-        raise UserError(expected, f'data = "{source}" in {study.task}', action) from None
+        raise UserError(
+            expected, f'data = "{source}" in {study.task}', action
+        ) from None
     return study.with_data(source=source), kind
 
 
 def prepare_points(
-    points: Iterable[Point], kind: Kind | None, base: Path, study: Study, listener: Listener
+    points: Iterable[Point],
+    kind: Kind | None,
+    base: Path,
+    study: Study,
+    listener: Listener,
 ) -> list[Point]:
     """Prepare and split the data sets of points and fetch their tasks' weights, each once; return the points.
 
@@ -74,7 +86,9 @@ def prepare_points(
     """
 
     def take(point: Point) -> PreparedFiles:
-        return prepare_data(point.data, kind, base, listener, point.launch.progress_timeout)
+        return prepare_data(
+            point.data, kind, base, listener, point.launch.progress_timeout
+        )
 
     ready = _with_data(points, take, study, base)
     for point in _by_weights(ready):
@@ -83,7 +97,11 @@ def prepare_points(
 
 
 def prepare_ahead(
-    points: Iterable[Point], kind: Kind | None, base: Path, study: Study, listener: Listener
+    points: Iterable[Point],
+    kind: Kind | None,
+    base: Path,
+    study: Study,
+    listener: Listener,
 ) -> list[Point]:
     """Return the points with data sets and splits prepared earlier, without decoding, fetching or writing.
 
@@ -130,7 +148,11 @@ def prepare_data(
 
 
 def look_at_data(
-    points: Sequence[Point], kind: Kind | None, base: Path, study: Study, listener: Listener
+    points: Sequence[Point],
+    kind: Kind | None,
+    base: Path,
+    study: Study,
+    listener: Listener,
 ) -> None:
     """Report what the sources leave out; decodes and writes nothing.
 
@@ -158,7 +180,9 @@ def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> 
     """
     for data in _data_sets(points):
         assert data.source is not None
-        wanted, cache = (Path(realpath(path)) for path in (target, cache_folder(data.cache, base)))
+        wanted, cache = (
+            Path(realpath(path)) for path in (target, cache_folder(data.cache, base))
+        )
         source = folder_of(data.source, base)
         sets = [path for path in (wanted, *wanted.parents) if path.parent == cache]
         if source is not None and wanted.is_relative_to(source):
@@ -168,7 +192,9 @@ def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> 
         else:
             continue
         expected = "a results folder outside the data"
-        raise UserError(expected, f"{target}, in {inside}", "Name another one: --out FOLDER.")
+        raise UserError(
+            expected, f"{target}, in {inside}", "Name another one: --out FOLDER."
+        )
 
 
 def data_summary(folder: str, split: str) -> Iterator[str]:
@@ -179,7 +205,9 @@ def data_summary(folder: str, split: str) -> Iterator[str]:
     yield from map(printable, counts(prepared, Split.load(split)))
 
 
-def study_data(file: Path, listener: Listener) -> tuple[list[DataSettings], Kind | None, list[Point]]:
+def study_data(
+    file: Path, listener: Listener
+) -> tuple[list[DataSettings], Kind | None, list[Point]]:
     """Find what a study file needs in advance.
 
     Returns:
@@ -189,7 +217,10 @@ def study_data(file: Path, listener: Listener) -> tuple[list[DataSettings], Kind
     study, kind = with_task_data(load_study(file))
     # With unlimited resources, since the machine that runs the study may be another one.
     points = expand(study, gpus=1_000_000, cores=1_000_000)
-    built = {(point.engine, point.train.weights, point.train.input_scaling): point for point in points}
+    built = {
+        (point.engine, point.train.weights, point.train.input_scaling): point
+        for point in points
+    }
     return _data_sets(points), kind, list(built.values())
 
 
@@ -212,7 +243,10 @@ def _by_weights(points: Iterable[Point]) -> Iterable[Point]:
 
 
 def _with_data(
-    points: Iterable[Point], take: Callable[[Point], PreparedFiles], study: Study, base: Path
+    points: Iterable[Point],
+    take: Callable[[Point], PreparedFiles],
+    study: Study,
+    base: Path,
 ) -> list[Point]:
     """Return the points with their files; `take` is called once for each data set."""
     taken: dict[str, PreparedFiles] = {}
@@ -229,7 +263,9 @@ def _with_data(
         asked = (folder, split, train.class_weights)
         if train.class_weights is not None and asked not in weights:
             rows = Split.load(split).train
-            weights[asked] = weights_of(train.class_weights, Prepared.open(folder), rows)
+            weights[asked] = weights_of(
+                train.class_weights, Prepared.open(folder), rows
+            )
         ready.append(point.with_files(folder, split, weights.get(asked)))
     return ready
 
@@ -250,7 +286,9 @@ def _refuse_too_few(point: Point, training: int, study: Study) -> None:
         )
 
 
-def _noted(data: DataSettings, done: Prepared, split: Split, listener: Listener) -> PreparedFiles:
+def _noted(
+    data: DataSettings, done: Prepared, split: Split, listener: Listener
+) -> PreparedFiles:
     """Report what was left out of a prepared set, and return its files."""
     for note in (*done.left_out, *done.remarks):
         listener.note(f"{data.source}: {note}")
@@ -259,4 +297,8 @@ def _noted(data: DataSettings, done: Prepared, split: Split, listener: Listener)
         listener.note(
             f"{data.source}: no training sample of {of} ({several(names)}): make the validation set smaller"
         )
-    return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
+    return (
+        str(done.path.absolute()),
+        str(Path(str(split.path)).absolute()),
+        len(split.train),
+    )

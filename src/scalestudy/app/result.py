@@ -39,7 +39,9 @@ class StudyFigure:
         chart: alt.TopLevelMixin = alt.Chart.from_dict(self.figure.spec)
         return chart
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None
+    ) -> dict[str, Any]:
         """An interactive chart for notebooks that draw Vega-Lite, and a picture for others."""
         import altair as alt
 

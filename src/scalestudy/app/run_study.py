@@ -16,7 +16,11 @@ from scalestudy.config.expand import RunOrder
 from scalestudy.config.formula import suggestion
 from scalestudy.config.point import Point
 from scalestudy.launch.launcher import Note, Options, Overview, Step, Submitted
-from scalestudy.launch.queue.queue_launcher import QueueLauncher, goes_on, next_submission
+from scalestudy.launch.queue.queue_launcher import (
+    QueueLauncher,
+    goes_on,
+    next_submission,
+)
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
@@ -32,7 +36,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 def run_study(
-    request: Request, *, listener: Listener | None = None, options: Options | None = None, report: bool = True
+    request: Request,
+    *,
+    listener: Listener | None = None,
+    options: Options | None = None,
+    report: bool = True,
 ) -> StudyResult:
     """Run the missing points of a study until all have ended, and write its report.
 
@@ -48,7 +56,10 @@ def run_study(
     listener = listener or Listener()
     plan = survey(request, options, listener=listener)
     again = plan.to_run(plan.overview)
-    if done := sum(status.state == "done" and status.name not in again for status in plan.overview.points):
+    if done := sum(
+        status.state == "done" and status.name not in again
+        for status in plan.overview.points
+    ):
         listener.already_done(done, len(plan.points))
     overview = run_points(plan, listener)
     for status in (*overview.failed, *overview.damaged):
@@ -58,10 +69,14 @@ def run_study(
 
 def run_points(plan: Survey, listener: Listener) -> Overview:
     """Run what is missing of a plan, here or in a queue, and return the states of its points."""
-    return _in_queue(plan, listener) if plan.launcher.detached else _here(plan, listener)
+    return (
+        _in_queue(plan, listener) if plan.launcher.detached else _here(plan, listener)
+    )
 
 
-def submit_study(request: Request, options: Options, *, listener: Listener | None = None) -> int:
+def submit_study(
+    request: Request, options: Options, *, listener: Listener | None = None
+) -> int:
     """Submit the missing points of a study to its queue.
 
     Returns:
@@ -76,14 +91,19 @@ def submit_study(request: Request, options: Options, *, listener: Listener | Non
     for status in plan.overview.damaged:
         listener.failed(status)
     taken = _submit(plan, plan.todo(), plan.options, listener, set())
-    overview = study_status(StudyFolder.open(request.target)) if taken else plan.overview
+    overview = (
+        study_status(StudyFolder.open(request.target)) if taken else plan.overview
+    )
     for sentence in waiting_sentences(overview.points, stuck_only=True):
         listener.note(sentence)
     return len(taken)
 
 
 def dry_run(
-    request: Request, options: Options | None = None, *, listener: Listener | None = None
+    request: Request,
+    options: Options | None = None,
+    *,
+    listener: Listener | None = None,
 ) -> Iterator[str]:
     """Yield texts on what running or submitting a study would do, without starting or writing anything.
 
@@ -95,7 +115,9 @@ def dry_run(
     ready = plan.dry_run_points(plan.todo(), listener)
     check_task_files(ready.values(), listener)
     plan.launcher.refuse(list(ready.values()))
-    for text in plan.launcher.dry_run(request.target, plan.study, ready, plan.overview, plan.options):
+    for text in plan.launcher.dry_run(
+        request.target, plan.study, ready, plan.overview, plan.options
+    ):
         if isinstance(text, Note):
             listener.note(text.text)
         else:
@@ -104,14 +126,20 @@ def dry_run(
         yield from _in_words(plan.order, ready.values())
     if ready:
         yield _expected_time(plan, set(ready))
-    if left := [status for status in plan.overview.disturbed if status.name not in ready]:
+    if left := [
+        status for status in plan.overview.disturbed if status.name not in ready
+    ]:
         yield f"{len(left)} of the finished ones are disturbed: --repeat-disturbed repeats them."
     if shared := sum(point.oversubscribed is not None for point in ready.values()):
         yield f"{shared} of them oversubscribed: their times will not count."
 
 
 def job_scripts(
-    request: Request, options: Options | None = None, *, point: str | None, listener: Listener
+    request: Request,
+    options: Options | None = None,
+    *,
+    point: str | None,
+    listener: Listener,
 ) -> dict[str, str]:
     """Return the job script of a point, or of every point of a study, whatever its state.
 
@@ -126,20 +154,32 @@ def job_scripts(
     """
     plan = survey(request, options, must=False, listener=listener)
     assert isinstance(plan.launcher, QueueLauncher)
-    points = [known for known in plan.order.arrange(plan.points) if point in (None, known.name)]
+    points = [
+        known
+        for known in plan.order.arrange(plan.points)
+        if point in (None, known.name)
+    ]
     if not points:
         names = [known.name for known in plan.points]
         close = suggestion(point or "", names)
         expected = f"the name of one of the {len(names)} points"
-        raise UserError(expected, str(point), f"Did you mean {close}?" if close else f"One is {names[0]}.")
+        raise UserError(
+            expected,
+            str(point),
+            f"Did you mean {close}?" if close else f"One is {names[0]}.",
+        )
     ready = plan.dry_run_points(points, listener)
-    return plan.launcher.scripts(request.target, plan.study, ready, plan.overview, plan.options)
+    return plan.launcher.scripts(
+        request.target, plan.study, ready, plan.overview, plan.options
+    )
 
 
 def _expected_time(plan: Survey, names: set[str]) -> str:
     from scalestudy.analysis.remaining import remaining
 
-    left = remaining(with_turns(plan.overview, names).points, {}, at_once=plan.launcher.detached)
+    left = remaining(
+        with_turns(plan.overview, names).points, {}, at_once=plan.launcher.detached
+    )
     if left.seconds is None:
         return "Their time can be predicted once a run has ended."
     low, likely, high = map(units.duration, left.seconds)
@@ -154,7 +194,9 @@ def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
         yield f"  seed {seed}: {', '.join(point.name for point in block)}"
 
 
-def reported(request: Request, overview: Overview, listener: Listener, *, report: bool) -> StudyResult:
+def reported(
+    request: Request, overview: Overview, listener: Listener, *, report: bool
+) -> StudyResult:
     """Write the report of a study if `report`, and return its results."""
     if not (request.target / "study.json").exists():
         raise RunError(
@@ -204,7 +246,11 @@ def _in_queue(plan: Survey, listener: Listener) -> Overview:
         while taken or overview.open:
             left -= taken
             overview = follow(plan.request.target, listener, until_one_ends=bool(left))
-            resumed = {status.name for status in overview.points if goes_on(status) and again(status)}
+            resumed = {
+                status.name
+                for status in overview.points
+                if goes_on(status) and again(status)
+            }
             points = plan.in_order(left | resumed)
             if not points:
                 return overview
@@ -215,7 +261,11 @@ def _in_queue(plan: Survey, listener: Listener) -> Overview:
 
 
 def _submit(
-    plan: Survey, points: Sequence[Point], options: Options, listener: Listener, said: set[str]
+    plan: Survey,
+    points: Sequence[Point],
+    options: Options,
+    listener: Listener,
+    said: set[str],
 ) -> set[str]:
     """Submit these points to the queue; return the names of those that it accepted.
 

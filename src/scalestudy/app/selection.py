@@ -36,7 +36,11 @@ def match_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """
     known, wanted = list(known), set[str]()
     for pattern in patterns:
-        fitting = {name for name in known if name == pattern or fnmatch.fnmatchcase(name, pattern)}
+        fitting = {
+            name
+            for name in known
+            if name == pattern or fnmatch.fnmatchcase(name, pattern)
+        }
         if not fitting:
             near = difflib.get_close_matches(pattern, known, 3, cutoff=0.5) or known[:3]
             raise UserError(
@@ -58,12 +62,19 @@ def selected(
     """
     for state in states:
         if state not in STATES:
-            raise UserError(f"one of the states {', '.join(STATES)}", repr(state), "Choose one with --state.")
+            raise UserError(
+                f"one of the states {', '.join(STATES)}",
+                repr(state),
+                "Choose one with --state.",
+            )
     names = {status.name for status in overview.points}
     if patterns:
         names = set(match_points([status.name for status in overview.points], patterns))
     points = [status for status in overview.points if status.name in names]
-    return replace(overview, points=[status for status in points if not states or status.state in states])
+    return replace(
+        overview,
+        points=[status for status in points if not states or status.state in states],
+    )
 
 
 def group_points(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
@@ -72,18 +83,27 @@ def group_points(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
     for status in overview.points:
         title = ", ".join(_value(status.point, axis) for axis in axes)
         groups.setdefault(title, []).append(status)
-    return [PointGroup(title, _count_states(points), tuple(points)) for title, points in groups.items()]
+    return [
+        PointGroup(title, _count_states(points), tuple(points))
+        for title, points in groups.items()
+    ]
 
 
 def all_but_seeds(overview: "Overview") -> list[str]:
     """The axes on which points differ, other than the seed and the split."""
     from scalestudy.config.point import without_repeats
 
-    swept = dict.fromkeys(name for status in overview.points for name in without_repeats(status.point.swept))
+    swept = dict.fromkeys(
+        name
+        for status in overview.points
+        for name in without_repeats(status.point.swept)
+    )
     return ["strategy", "workers", *swept]
 
 
-def waiting_sentences(statuses: "Iterable[PointStatus]", *, stuck_only: bool = False) -> list[str]:
+def waiting_sentences(
+    statuses: "Iterable[PointStatus]", *, stuck_only: bool = False
+) -> list[str]:
     """Describe, for each reason, which points wait for it and what to do; those that are stuck come first.
 
     With `stuck_only`, reasons of jobs that will start are left out.
@@ -92,7 +112,11 @@ def waiting_sentences(statuses: "Iterable[PointStatus]", *, stuck_only: bool = F
     jobs: dict[Waiting, list[str]] = {}
     for status in statuses:
         waiting = status.waiting
-        if waiting is not None and status.job is not None and (waiting.stuck or not stuck_only):
+        if (
+            waiting is not None
+            and status.job is not None
+            and (waiting.stuck or not stuck_only)
+        ):
             names.setdefault(waiting, []).append(status.name)
             jobs.setdefault(waiting, []).append(status.job.job)
     return [
@@ -102,7 +126,9 @@ def waiting_sentences(statuses: "Iterable[PointStatus]", *, stuck_only: bool = F
 
 
 def _points(names: list[str]) -> str:
-    return f"{names[0]}:" if len(names) == 1 else f"{len(names)} points, {names[0]} first:"
+    return (
+        f"{names[0]}:" if len(names) == 1 else f"{len(names)} points, {names[0]} first:"
+    )
 
 
 def _value(point: "Point", axis: str) -> str:
@@ -154,7 +180,9 @@ def _point(status: "PointStatus") -> dict[str, Any]:
             "nodes": (view.nodes or None) if view else None,
             "waits": status.waiting.words if status.waiting else None,
             "waits_for": status.waiting.group if status.waiting else None,
-            "next_command": status.waiting.next_command([status.job.job]) if status.waiting else None,
+            "next_command": status.waiting.next_command([status.job.job])
+            if status.waiting
+            else None,
             "expected": (view.start or None) if view and view.waiting else None,
         },
         "progress": _progress(status),

@@ -9,7 +9,12 @@ from scalestudy.config.settings import DataSettings
 from scalestudy.config.toml_text import toml_line
 from scalestudy.data.sources.locate import find_source
 from scalestudy.data.sources.source import Contents, findings_of
-from scalestudy.plugins.engines import DEFAULT, engine_of_script, engine_traits, installed_engine
+from scalestudy.plugins.engines import (
+    DEFAULT,
+    engine_of_script,
+    engine_traits,
+    installed_engine,
+)
 from scalestudy.util.errors import UserError
 
 MOST_WORKERS = 8
@@ -34,7 +39,12 @@ class FirstStudy:
 
 
 def first_study(
-    task: str | None, source: str | None = None, *, gpus: int, cores: int, folder: Path = Path()
+    task: str | None,
+    source: str | None = None,
+    *,
+    gpus: int,
+    cores: int,
+    folder: Path = Path(),
 ) -> FirstStudy:
     """Make a study for this machine.
 
@@ -53,7 +63,9 @@ def first_study(
     if task is None:
         (task, size, batch), notes = _task_for(source, folder)
         source = source or DIGITS
-        data = [f"{toml_line('image_size', size)}  # height, width; small, for a study of minutes"]
+        data = [
+            f"{toml_line('image_size', size)}  # height, width; small, for a study of minutes"
+        ]
         train = ["epochs = 10", toml_line("batch_size", batch)]
     workers = [count for count in (1, 2, 4, MOST_WORKERS) if count <= (gpus or cores)]
     engine = _engine_of(task, folder) or installed_engine()
@@ -89,31 +101,48 @@ def first_study(
         "",
         "# All keys, with their defaults: docs/reference/study-file.md",
     ]
-    what = f"{gpus} GPU{'s' * (gpus != 1)}" if gpus else f"{cores} core{'s' * (cores != 1)}"
-    return FirstStudy("\n".join(lines) + "\n", f"{3 * len(workers)} points on {what}", notes)
+    what = (
+        f"{gpus} GPU{'s' * (gpus != 1)}"
+        if gpus
+        else f"{cores} core{'s' * (cores != 1)}"
+    )
+    return FirstStudy(
+        "\n".join(lines) + "\n", f"{3 * len(workers)} points on {what}", notes
+    )
 
 
-def _task_for(source: str | None, folder: Path) -> tuple[tuple[str, list[int], int], tuple[str, ...]]:
+def _task_for(
+    source: str | None, folder: Path
+) -> tuple[tuple[str, list[int], int], tuple[str, ...]]:
     """Return the task, image size and batch size for a source, and how the source is understood."""
     if source is None:
         return ("cnn", [24, 24], 128), ()
     found = find_source(DataSettings(source=source), base=folder)
     kind = found.kind
     if kind not in SMALL_TASKS:
-        expected, action = "images with classes or masks", "Write a task file, and name it with --task."
+        expected, action = (
+            "images with classes or masks",
+            "Write a task file, and name it with --task.",
+        )
         raise UserError(expected, f"{source}, read by code of its own", action)
     findings = findings_of(found)
     understood = (f"{source}: {findings.understood}",) if findings.understood else ()
     task, size, batch = SMALL_TASKS[kind]
     step = UNET_STEP if kind == "masks" else 1
-    return (task, _not_enlarged(size, found.contents(), step), batch), (*understood, *findings.all_remarks)
+    return (task, _not_enlarged(size, found.contents(), step), batch), (
+        *understood,
+        *findings.all_remarks,
+    )
 
 
 def _not_enlarged(size: list[int], contents: Contents, step: int) -> list[int]:
     """Return the size, or that of the largest images if it is smaller, in multiples of `step`."""
     sizes = contents.sizes or [contents.input_shape[:2]]
     largest = [max(sides) for sides in zip(*sizes, strict=True)]
-    return [min(side, step * ceil(most / step)) for side, most in zip(size, largest, strict=True)]
+    return [
+        min(side, step * ceil(most / step))
+        for side, most in zip(size, largest, strict=True)
+    ]
 
 
 def _engine_of(task: str, folder: Path) -> str | None:

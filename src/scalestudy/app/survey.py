@@ -47,11 +47,15 @@ class Request:
         """This study for another plan: the keys of [plan] that are not None."""
         given = {key: value for key, value in plan.items() if value is not None}
         plan_now = self.study.plan.model_copy(update=given)
-        study = self.study.model_copy(update={"plan": plan_now}).placed(self.study.place, self.study.brought)
+        study = self.study.model_copy(update={"plan": plan_now}).placed(
+            self.study.place, self.study.brought
+        )
         return replace(self, study=study)
 
 
-def request_of(file: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Request:
+def request_of(
+    file: str | os.PathLike[str], out: str | os.PathLike[str] | None = None
+) -> Request:
     """Read a study file; if `out` is None, results go to studies/NAME beside it.
 
     Raises:
@@ -93,7 +97,9 @@ class Survey:
 
     def in_order(self, names: Set[str]) -> list[Point]:
         """The points with these names, in the order of their runs."""
-        return [point for point in self.order.arrange(self.points) if point.name in names]
+        return [
+            point for point in self.order.arrange(self.points) if point.name in names
+        ]
 
     def ready(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
         """Return these points by name, in their order, with their data, each of which is prepared only once.
@@ -112,8 +118,12 @@ class Survey:
         self._ready |= {point.name: point for point in added}
         return {point.name: self._ready[point.name] for point in points}
 
-    def _note_other_beginnings(self, folder: Path, added: Sequence[Point], listener: Listener) -> None:
-        before = {status.point.engine for status in self.overview.points if status.result}
+    def _note_other_beginnings(
+        self, folder: Path, added: Sequence[Point], listener: Listener
+    ) -> None:
+        before = {
+            status.point.engine for status in self.overview.points if status.result
+        }
         joining = {point.engine for point in added} - before
         if before and joining and not folder.is_dir():
             listener.note(
@@ -122,7 +132,9 @@ class Survey:
                 " repeat all runs in another folder (--out)."
             )
 
-    def dry_run_points(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
+    def dry_run_points(
+        self, points: Sequence[Point], listener: Listener
+    ) -> Mapping[str, Point]:
         """Return these points by name for a dry run, with their data if already prepared.
 
         In either case, files that the sources leave out are reported.
@@ -160,37 +172,57 @@ class Survey:
         )
 
 
-def _note_unused_workers(study: Study, points: Sequence[Point], listener: Listener) -> None:
+def _note_unused_workers(
+    study: Study, points: Sequence[Point], listener: Listener
+) -> None:
     asked = study.sweep.workers if "workers" in study.sweep.model_fields_set else ()
     if unused := sorted({*asked} - {point.workers for point in points}):
-        numbers, strategies = (", ".join(map(str, values)) for values in (unused, study.sweep.strategy))
+        numbers, strategies = (
+            ", ".join(map(str, values)) for values in (unused, study.sweep.strategy)
+        )
         listener.note(f"No point has {numbers} workers: {strategies} cannot use them.")
 
 
-def _installed(launcher: Launcher, points: list[Point], listener: Listener) -> list[Point]:
+def _installed(
+    launcher: Launcher, points: list[Point], listener: Listener
+) -> list[Point]:
     """Leave out points whose engine or library is not installed here, unless none would be left."""
     if launcher.detached:
         return points
     missing: dict[tuple[str, str | None], UserError] = {}
-    for software, point in {(point.engine, point.traits.library): point for point in points}.items():
+    for software, point in {
+        (point.engine, point.traits.library): point for point in points
+    }.items():
         try:
             launcher.refuse([point])
         except UserError as error:
             if point.environment is None:  # a wrong environment is a mistake
                 missing[software] = error
-    left = [point for point in points if (point.engine, point.traits.library) not in missing]
+    left = [
+        point for point in points if (point.engine, point.traits.library) not in missing
+    ]
     if not left:
         return points
     for software, lacking in missing.items():
-        out = [point for point in points if (point.engine, point.traits.library) == software]
+        out = [
+            point
+            for point in points
+            if (point.engine, point.traits.library) == software
+        ]
         names = " and ".join(dict.fromkeys(point.strategy for point in out))
         count = f"{len(out)} point{'s' * (len(out) != 1)}"
-        listener.note(f"Left out: {count} of {names}. Not installed: {lacking.expected}. {lacking.action}")
+        listener.note(
+            f"Left out: {count} of {names}. Not installed: {lacking.expected}. {lacking.action}"
+        )
     return left
 
 
 def survey(
-    request: Request, options: Options | None = None, *, must: bool = True, listener: Listener | None = None
+    request: Request,
+    options: Options | None = None,
+    *,
+    must: bool = True,
+    listener: Listener | None = None,
 ) -> Survey:
     """Check the task, the site, the points and the folder, before data and queue are needed.
 
@@ -209,13 +241,31 @@ def survey(
             "Leave --at-most out.",
         )
     study, kind = with_task_data(request.study)
-    points = _installed(launcher, launcher.points(study, options), listener or Listener())
+    points = _installed(
+        launcher, launcher.points(study, options), listener or Listener()
+    )
     if listener is not None:
         _note_unused_workers(study, points, listener)
     for point in points:
-        refuse_unusable(point, study, request.base, classes=known_classes(point, kind, request.base))
+        refuse_unusable(
+            point, study, request.base, classes=known_classes(point, kind, request.base)
+        )
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
     order = existing.order if existing else RunOrder.drawn_from(request.text)
-    overview = study_status(existing, must=must and launcher.detached) if existing else Overview([])
-    return Survey(request, study, launcher, options, points, order, existing, overview.over(points), kind)
+    overview = (
+        study_status(existing, must=must and launcher.detached)
+        if existing
+        else Overview([])
+    )
+    return Survey(
+        request,
+        study,
+        launcher,
+        options,
+        points,
+        order,
+        existing,
+        overview.over(points),
+        kind,
+    )

@@ -25,7 +25,9 @@ from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import UserError
 
 
-def refuse_unusable(point: Point, study: Study, base: Path, *, classes: int | None = None) -> None:
+def refuse_unusable(
+    point: Point, study: Study, base: Path, *, classes: int | None = None
+) -> None:
     """Refuse settings that cannot work.
 
     Args:
@@ -39,17 +41,26 @@ def refuse_unusable(point: Point, study: Study, base: Path, *, classes: int | No
     """
     train, place = point.train, study.place
     if train.metrics:
-        refuse_unfit(map(metric_term, train.metrics), classes, place.of("train.metrics"))
+        refuse_unfit(
+            map(metric_term, train.metrics), classes, place.of("train.metrics")
+        )
     weights = train.class_weights
     if train.loss and weights:
         refuse_unweighted(loss_terms(train.loss), place.of("train.loss"))
-    if isinstance(weights, tuple) and (not any(weights) or (classes and len(weights) != classes)):
+    if isinstance(weights, tuple) and (
+        not any(weights) or (classes and len(weights) != classes)
+    ):
         raise UserError(
-            f"{classes} class weights, some above 0, one for each class" if classes else "weights above 0",
+            f"{classes} class weights, some above 0, one for each class"
+            if classes
+            else "weights above 0",
             f"{list(weights)}{place.of('train.class_weights')}",
             'Correct class_weights under [train], or write "balanced".',
         )
-    if train.weights not in (None, "none", "imagenet") and not Path(train.weights).is_file():
+    if (
+        train.weights not in (None, "none", "imagenet")
+        and not Path(train.weights).is_file()
+    ):
         raise UserError(
             'a file of weights, "imagenet" or "none" as weights',
             f"{train.weights}, which is no file{place.of('train.weights')}",
@@ -82,7 +93,9 @@ def known_classes(point: Point, kind: Kind | None, base: Path) -> int | None:
     return getattr(planned.source, "known_classes", None)
 
 
-def fetch_weights(point: Point, prepared: str, listener: Listener, *, again: bool = False) -> None:
+def fetch_weights(
+    point: Point, prepared: str, listener: Listener, *, again: bool = False
+) -> None:
     """Build a point's model once, to download pretrained weights, unless its task is built in and has none.
 
     Without the framework, this is only noted: weights may have been fetched on another machine. The model is
@@ -92,9 +105,15 @@ def fetch_weights(point: Point, prepared: str, listener: Listener, *, again: boo
         UserError: The model cannot be built.
     """
     stamp = _stamp(point, prepared)
-    if stamp is None or (stamp.exists() and not again) or _cannot_build(point, listener):
+    if (
+        stamp is None
+        or (stamp.exists() and not again)
+        or _cannot_build(point, listener)
+    ):
         return
-    with listener.progress(f"Building the model of {Path(point.task).name} once, for its weights"):
+    with listener.progress(
+        f"Building the model of {Path(point.task).name} once, for its weights"
+    ):
         notes = _build(point, prepared=prepared)
     for note in notes:
         listener.note(note)
@@ -122,7 +141,9 @@ def check_task_files(points: Iterable[Point], listener: Listener) -> None:
             _build(point)
 
 
-def refuse_missing_weights(point: Point, prepared: str, command: str, listener: Listener) -> None:
+def refuse_missing_weights(
+    point: Point, prepared: str, command: str, listener: Listener
+) -> None:
     """Refuse a task whose model was never built here: jobs do not download weights, and they may be missing.
 
     Without the framework, this is only noted.
@@ -141,8 +162,14 @@ def refuse_missing_weights(point: Point, prepared: str, command: str, listener: 
 
 
 def _build(point: Point, **more: str) -> tuple[str, ...]:
-    asked: dict[str, Any] = {**more, "train": point.train.model_dump(mode="json"), "engine": point.engine}
-    return build_task(point.task, asked, point.launch.progress_timeout, point.environment)
+    asked: dict[str, Any] = {
+        **more,
+        "train": point.train.model_dump(mode="json"),
+        "engine": point.engine,
+    }
+    return build_task(
+        point.task, asked, point.launch.progress_timeout, point.environment
+    )
 
 
 def _cannot_build(point: Point, listener: Listener) -> bool:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from scalestudy.analysis.decision import INDIFFERENCE_ZONE, Decision
 from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.analysis.measures import Measures, measure
-from scalestudy.analysis.next_runs import GRID_SEEDS, Batch, Ended, Known, Limits, Until, next_runs
+from scalestudy.analysis.next_runs import (
+    GRID_SEEDS,
+    Batch,
+    Ended,
+    Known,
+    Limits,
+    Until,
+    next_runs,
+)
 from scalestudy.analysis.price import Bill, units_of
 from scalestudy.analysis.runs import Key, RunsByRow, key_of
 from scalestudy.analysis.runs import order as reading_order
@@ -142,7 +150,10 @@ def _unsettled(decision: Decision) -> str:
     """Why a decision is provisional, or without any quality; "" if it stands."""
     if decision.provisional:
         return " and ".join(UNSETTLED[reason] for reason in decision.provisional)
-    measured = any(verdict.kind not in ("unknown", "no-reference") for verdict in decision.verdicts.values())
+    measured = any(
+        verdict.kind not in ("unknown", "no-reference")
+        for verdict in decision.verdicts.values()
+    )
     return "" if measured else UNSETTLED["quality-unknown"]
 
 
@@ -212,7 +223,9 @@ class Sweep:
         """
         seeds = _more_seeds(plan.study.sweep.seed, LOOKS[-1])
         sweep = plan.study.sweep.model_copy(update={"seed": seeds})
-        points = plan.launcher.points(plan.study.model_copy(update={"sweep": sweep}), plan.options)
+        points = plan.launcher.points(
+            plan.study.model_copy(update={"sweep": sweep}), plan.options
+        )
         planned = {_row_of(point) for point in plan.points}
         rows: dict[Key, list[Point]] = {}
         for point in sorted(points, key=lambda point: seeds.index(point.seed)):
@@ -231,10 +244,14 @@ class Sweep:
     def begun(self, plan: Survey) -> list[Point]:
         """The points of the study that are in its folder already."""
         known = {point.name: point for points in self.rows.values() for point in points}
-        known |= {timed.name: timed for point in known.values() for timed in (point.timed,)}
+        known |= {
+            timed.name: timed for point in known.values() for timed in (point.timed,)
+        }
         found = plan.existing.points() if plan.existing else []
         return [
-            known[point.name].model_copy(update={"why": point.why}) for point in found if point.name in known
+            known[point.name].model_copy(update={"why": point.why})
+            for point in found
+            if point.name in known
         ]
 
     def points_of(self, step: Batch) -> list[Point]:
@@ -275,22 +292,32 @@ class Sweep:
         timings: dict[Key, set[int]] = {}
         trainings: dict[Key, set[int]] = {}
         units = {
-            key: units_of(measures.groups[key], bill) if key in measures.groups else float(key.workers)
+            key: units_of(measures.groups[key], bill)
+            if key in measures.groups
+            else float(key.workers)
             for key in self.rows
         }
         spent = of_timings = 0.0
         expected = {key: _mean_wall(measures, key) for key in self.rows}
         for status in statuses:
-            found = numbers.get(status.name.removesuffix("-timing") if status.point.timing else status.name)
+            found = numbers.get(
+                status.name.removesuffix("-timing")
+                if status.point.timing
+                else status.name
+            )
             if found is None or status.state == "missing":
                 continue
-            (timings if status.point.timing else trainings).setdefault(found[0], set()).add(found[1])
+            (timings if status.point.timing else trainings).setdefault(
+                found[0], set()
+            ).add(found[1])
             if status.result:
                 cost = units[found[0]] * (status.result.wall_seconds or 0.0)
                 spent += cost
                 of_timings += cost if status.point.timing else 0.0
             if folder is not None:
-                spent += units[found[0]] * _lost(folder.runs(status.name), expected[found[0]])
+                spent += units[found[0]] * _lost(
+                    folder.runs(status.name), expected[found[0]]
+                )
         computed = sum(
             units[key] * (run.wall_seconds or 0.0)
             for key, runs in measures.groups.items()

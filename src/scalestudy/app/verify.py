@@ -12,7 +12,13 @@ from scalestudy.config.task_sources import digests, sources_of
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.store.model_record import BestRecord, GalleryRecord, ModelRecord
-from scalestudy.store.record_file import CHECKSUMS, Word, file_checksum, read_checksums, read_record
+from scalestudy.store.record_file import (
+    CHECKSUMS,
+    Word,
+    file_checksum,
+    read_checksums,
+    read_record,
+)
 from scalestudy.store.records import Cause, Failure, Progress, RankRecord, Record
 from scalestudy.store.run_folder import DECIDING, EPOCHS, NAME, RunFolder
 from scalestudy.store.study_folder import StudyRecord
@@ -63,7 +69,8 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
     if study.word == "missing" and not (folder / "points").is_dir():
         raise UserError(
             "the results folder of a study",
-            f"{folder}, which " + ("has no study.json" if folder.is_dir() else "is no folder"),
+            f"{folder}, which "
+            + ("has no study.json" if folder.is_dir() else "is no folder"),
             "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
         )
     checksum = study.record.study_text if study.record else None
@@ -71,15 +78,23 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
         Verified("study.json", study.word, study.why),
         _compare(folder / "study.toml", "study.toml", checksum, on_read),
     ]
-    for file in sorted([*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]):
+    for file in sorted(
+        [*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]
+    ):
         if file.name != "study.json":  # only the features know the models of the others
             record = read_record(file, Record)
-            files.append(Verified(file.relative_to(folder).as_posix(), record.word, record.why))
+            files.append(
+                Verified(file.relative_to(folder).as_posix(), record.word, record.why)
+            )
     files += _sources(folder, study.record.points if study.record else [])
     names = [point.name for point in study.record.points] if study.record else []
     for path in (folder / "points", *(folder / "points" / name for name in names)):
         if os.path.lexists(path) and not path.is_dir():
-            files.append(Verified(path.relative_to(folder).as_posix(), "corrupt", "it is no folder"))
+            files.append(
+                Verified(
+                    path.relative_to(folder).as_posix(), "corrupt", "it is no folder"
+                )
+            )
     points: list[Point] = []
     for path in sorted((folder / "points").glob("*/run-*")):
         if NAME.fullmatch(path.name):
@@ -99,14 +114,21 @@ def _sources(folder: Path, points: list[Point]) -> Iterator[Verified]:
         elif digests({name: copy}) == {name: digest}:
             yield Verified(place, "sound")
         else:
-            yield Verified(place, "corrupt", f"{copy.name}: its code is not that of the runs", needed=False)
+            yield Verified(
+                place,
+                "corrupt",
+                f"{copy.name}: its code is not that of the runs",
+                needed=False,
+            )
 
 
 def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
     inside = run.path.relative_to(folder)
     checksums: dict[str, str] = {}
     try:
-        if not (run.failure() and not (run.path / "result.json").exists()):  # failed before the result
+        if not (
+            run.failure() and not (run.path / "result.json").exists()
+        ):  # failed before the result
             checksums = read_checksums(run.path)
     except FileNotFoundError:
         if run.result() is not None:
@@ -128,7 +150,9 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
                 yield Verified(f"{inside}/{name}", record.word, record.why)
     if EPOCHS not in checksums and (epochs := run.found_epochs()):
         wrong = [line.why for line in epochs if line.damaged]
-        yield Verified(f"{inside}/{EPOCHS}", "corrupt" if wrong else "sound", "; ".join(wrong[:3]))
+        yield Verified(
+            f"{inside}/{EPOCHS}", "corrupt" if wrong else "sound", "; ".join(wrong[:3])
+        )
 
 
 def _compare(file: Path, name: str, checksum: str | None, on_read: OnRead) -> Verified:
@@ -137,10 +161,18 @@ def _compare(file: Path, name: str, checksum: str | None, on_read: OnRead) -> Ve
     try:
         now = file_checksum(file)
     except OSError as error:
-        return Verified(name, "corrupt" if file.exists() else "missing", f"{file.name}: {error.strerror}")
+        return Verified(
+            name,
+            "corrupt" if file.exists() else "missing",
+            f"{file.name}: {error.strerror}",
+        )
     if checksum in (None, now):
         return Verified(name, "sound")
-    return Verified(name, "corrupt", f"{file.name}: its SHA-256 is {now[:12]}…, not {str(checksum)[:12]}…")
+    return Verified(
+        name,
+        "corrupt",
+        f"{file.name}: its SHA-256 is {now[:12]}…, not {str(checksum)[:12]}…",
+    )
 
 
 def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
@@ -165,4 +197,9 @@ def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
 
 
 def _unusable(path: str, error: UserError) -> Verified:
-    return Verified(path, "corrupt" if Path(path).exists() else "missing", error.received, needed=False)
+    return Verified(
+        path,
+        "corrupt" if Path(path).exists() else "missing",
+        error.received,
+        needed=False,
+    )

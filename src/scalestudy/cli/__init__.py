@@ -65,7 +65,9 @@ for command in (
 ):
     app.command(command.__name__)(command)
 app.command("logs", context_settings={"allow_extra_args": True})(study_commands.logs)
-app.command("launch", context_settings={"allow_interspersed_args": False})(run_commands.launch)
+app.command("launch", context_settings={"allow_interspersed_args": False})(
+    run_commands.launch
+)
 NAMED = {
     "model": model_commands.model_app,
     "data": model_commands.data_app,
@@ -73,14 +75,19 @@ NAMED = {
 }
 for name, group in NAMED.items():
     app.add_typer(group, name=name)
-for prefix, group in {"": app, **{f"{name} ": group for name, group in NAMED.items()}}.items():
+for prefix, group in {
+    "": app,
+    **{f"{name} ": group for name, group in NAMED.items()},
+}.items():
     for entry in group.registered_commands:
         entry.epilog = epilog(f"{prefix}{entry.name}")
         entry.cls = StrictCommand
 
 
 @app.callback(invoke_without_command=True)
-def _options(version: Annotated[bool, option("Print the version.", name="--version")] = False) -> None:
+def _options(
+    version: Annotated[bool, option("Print the version.", name="--version")] = False,
+) -> None:
     if version:
         from scalestudy.util.modules import version as installed
 
@@ -100,7 +107,9 @@ def main(arguments: list[str] | None = None) -> None:
     """
     _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # file names may contain undecodable bytes
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # file names may contain undecodable bytes
             stream.reconfigure(errors="backslashreplace")
     try:
         code = COMMAND_LINE.main(arguments, standalone_mode=False) or 0
@@ -122,7 +131,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _of_signal(code: int) -> int:
     """The exit code, with that of the signal where runs have handled another than Ctrl-C."""
-    local = sys.modules.get("scalestudy.launch.local")  # not imported by commands that start no runs
+    local = sys.modules.get(
+        "scalestudy.launch.local"
+    )  # not imported by commands that start no runs
     return local.STOP.exit_code if local and code == INTERRUPTED else code
 
 

@@ -46,7 +46,9 @@ def _share(text: str | float) -> float:
     try:
         return float(number[:-1]) / 100 if number.endswith("%") else float(number)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a share such as 0.7 or 70%") from None
+        raise typer.BadParameter(
+            f"{text!r} is not a share such as 0.7 or 70%"
+        ) from None
 
 
 def advise(
@@ -63,13 +65,16 @@ def advise(
     epochs: EpochsOption = None,
     samples: SamplesOption = None,
     deadline: Annotated[
-        str | None, option('Find the cheapest training within this time: "2h", "90min".', "TIME")
+        str | None,
+        option('Find the cheapest training within this time: "2h", "90min".', "TIME"),
     ] = None,
     bill: Annotated[
         Literal["worker", "gpu", "core", "node"] | None,
         option("Unit that the site bills.", default="the site profile's, else worker"),
     ] = None,
-    most: Annotated[int | None, option("With --deadline: maximum number of workers.", "N")] = None,
+    most: Annotated[
+        int | None, option("With --deadline: maximum number of workers.", "N")
+    ] = None,
     source: FromOption = None,
     column: ColumnOption = None,
     row: RowOption = None,
@@ -90,19 +95,33 @@ def advise(
     from scalestudy.features.goals import Goal, advise_document, advise_json, answer
 
     if efficiency is not None and not 0 < efficiency <= 1:
-        raise UserError("an efficiency above 0 and at most 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
+        raise UserError(
+            "an efficiency above 0 and at most 1",
+            f"{efficiency:g}",
+            "Write 0.7 for 70 %.",
+        )
     if most is not None and most < 1:
         raise UserError("--most of 1 worker or more", f"{most}", "Correct it.")
     if most is not None and deadline is None:
-        raise UserError("--deadline with --most", "--most alone", "Add --deadline, or leave out --most.")
+        raise UserError(
+            "--deadline with --most",
+            "--most alone",
+            "Add --deadline, or leave out --most.",
+        )
     goal = Goal(seconds_given(deadline, "--deadline"), most)
     options = (column or (), strategy, workers, metric, better, quality_margin, row)
     if source and (epochs or samples):
-        raise UserError(RECORDED_EPOCHS, "numbers without them", "Leave the option out.")
+        raise UserError(
+            RECORDED_EPOCHS, "numbers without them", "Leave the option out."
+        )
     if source and study is not None:
         raise UserError("a study or --from FILE", "both", "Leave one out.")
     if any(options) and not source:
-        raise UserError("--from FILE", "an option that needs it", "Add --from, or leave out that option.")
+        raise UserError(
+            "--from FILE",
+            "an option that needs it",
+            "Add --from, or leave out that option.",
+        )
     if source:
         from scalestudy.features.imported.columns import options_of
         from scalestudy.features.imported.gather import import_findings
@@ -111,7 +130,9 @@ def advise(
         findings = import_findings(source, options_of(*options), criteria=criteria)
     else:
         opened = open_study(study)
-        plan = plan_given(study, opened, epochs=epochs, samples=samples, efficiency=efficiency)
+        plan = plan_given(
+            study, opened, epochs=epochs, samples=samples, efficiency=efficiency
+        )
         findings = read_study(opened, plan=plan, bill=bill)
     result = answer(findings, goal)
     programs = {"json": partial(advise_json, findings, result)}
@@ -121,7 +142,9 @@ def advise(
 def diagnose(
     study: StudyArgument = None,
     point: PointOption = None,
-    rounds: Annotated[int, option("Rounds; each measures every variant once.", "N", min=1)] = 3,
+    rounds: Annotated[
+        int, option("Rounds; each measures every variant once.", "N", min=1)
+    ] = 3,
     task: Annotated[
         Path | None,
         option(
@@ -151,7 +174,9 @@ def diagnose(
     name, why = planned.point.name, f", {planned.why}" if planned.why else ""
     terminal.note(f"Diagnosing {name}{why}.")
     if planned.point.oversubscribed:
-        terminal.note(f"Oversubscribed: {planned.point.oversubscribed}; most of the loss comes from that.")
+        terminal.note(
+            f"Oversubscribed: {planned.point.oversubscribed}; most of the loss comes from that."
+        )
     diagnosis = run_diagnosis(planned, terminal, rounds=rounds)
     stored = stored_diagnosis(diagnosis, folder, planned.findings.rows)
     print(render(stored, form, width=out().width), end="")
@@ -159,21 +184,40 @@ def diagnose(
 
 def proposal(
     study: StudyArgument = None,
-    panel: Annotated[str | None, option("Review panel: a name from --list, or a panel file.", "NAME")] = None,
+    panel: Annotated[
+        str | None, option("Review panel: a name from --list, or a panel file.", "NAME")
+    ] = None,
     form: Annotated[str | None, format_option("markdown", "html")] = None,
     file: FileOption = None,
-    list_panels: Annotated[bool, option("List the review panels.", name="--list")] = False,
+    list_panels: Annotated[
+        bool, option("List the review panels.", name="--list")
+    ] = False,
     runs: Annotated[
-        int | None, option("Different trainings to request.", "N", "those of [plan], else 1", min=1)
+        int | None,
+        option(
+            "Different trainings to request.", "N", "those of [plan], else 1", min=1
+        ),
     ] = None,
-    seeds: Annotated[int | None, option("Repeats of each.", "K", "those of the study", min=1)] = None,
-    strategy: Annotated[str | None, option("Strategy to request.", "NAME", "the advised one")] = None,
-    workers: Annotated[int | None, option("Workers of each.", "N", "the advised number", min=1)] = None,
+    seeds: Annotated[
+        int | None, option("Repeats of each.", "K", "those of the study", min=1)
+    ] = None,
+    strategy: Annotated[
+        str | None, option("Strategy to request.", "NAME", "the advised one")
+    ] = None,
+    workers: Annotated[
+        int | None, option("Workers of each.", "N", "the advised number", min=1)
+    ] = None,
     epochs: EpochsOption = None,
     samples: SamplesOption = None,
-    charge: Annotated[float | None, option("Units charged per hour.", "X", "the panel's", min=1e-09)] = None,
-    unit: Annotated[str | None, option('Name of the unit, such as "GPU-h".', "UNIT", "the panel's")] = None,
-    reserve: Annotated[float, option("Share to add as a reserve: 0.1 is a tenth.", "SHARE", min=0.0)] = 0.0,
+    charge: Annotated[
+        float | None, option("Units charged per hour.", "X", "the panel's", min=1e-09)
+    ] = None,
+    unit: Annotated[
+        str | None, option('Name of the unit, such as "GPU-h".', "UNIT", "the panel's")
+    ] = None,
+    reserve: Annotated[
+        float, option("Share to add as a reserve: 0.1 is a tenth.", "SHARE", min=0.0)
+    ] = 0.0,
     force: ForceOption = False,
 ) -> None:
     """Write the page that a review panel asks for: text, table, figure and the computed request.
@@ -188,7 +232,9 @@ def proposal(
         _print_panels()
         return
     if panel is None:
-        raise UserError("--panel NAME", "none", "Choose one: scalestudy proposal --list")
+        raise UserError(
+            "--panel NAME", "none", "Choose one: scalestudy proposal --list"
+        )
     refuse_target(file, [study], force=force)
     form = form_by_ending(form, file, FORMS, "markdown")
     opened = open_study(study)
@@ -208,7 +254,10 @@ def _print_panels() -> None:
     for name in shipped_panels():
         panel = find_panel(name)
         read = max(source.read for source in panel.sources)
-        out().print(f"{name:<12}  {panel.panel}: {panel.title} ({panel.unit}; read {read})", markup=False)
+        out().print(
+            f"{name:<12}  {panel.panel}: {panel.title} ({panel.unit}; read {read})",
+            markup=False,
+        )
 
 
 def recipe(
@@ -223,11 +272,15 @@ def recipe(
         ),
     ] = None,
     trials: Annotated[
-        int, option("Trials for each number of workers, 2 or more.", "N", min=2, max=1000)
+        int,
+        option("Trials for each number of workers, 2 or more.", "N", min=2, max=1000),
     ] = 12,
     strategy: Annotated[
         str | None,
-        option("Strategy of the trials.", default="virtual, which computes all workers on one device"),
+        option(
+            "Strategy of the trials.",
+            default="virtual, which computes all workers on one device",
+        ),
     ] = None,
     settle: Annotated[
         int | None,
@@ -262,7 +315,9 @@ def recipe(
     from scalestudy.util.files import write_named
 
     asked = request_of(study, folder)
-    request = replace(asked, target=folder or default_folder(study, f"{asked.study.name}-recipe"))
+    request = replace(
+        asked, target=folder or default_folder(study, f"{asked.study.name}-recipe")
+    )
     counts = asked.study.sweep.workers if workers is None else worker_counts(workers)
     planned = plan(request, counts, trials, strategy)
     terminal = Terminal()
@@ -283,5 +338,7 @@ def recipe(
     for found in recipes:
         if found.trial is not None:
             file = study.with_name(f"{study.stem}-recipe-w{found.workers}.toml")
-            write_named(file, recipe_file(planned, found, found.trial, rows[found.workers]))
+            write_named(
+                file, recipe_file(planned, found, found.trial, rows[found.workers])
+            )
             out().print(f"Wrote {file}", markup=False)

@@ -73,7 +73,11 @@ scalestudy site init --out my-site.toml
 
 def epilog(command: str) -> str:
     """Examples of a command, shown below its options."""
-    lines = [line for line in EXAMPLES.splitlines() if f"{line} ".startswith(f"scalestudy {command} ")]
+    lines = [
+        line
+        for line in EXAMPLES.splitlines()
+        if f"{line} ".startswith(f"scalestudy {command} ")
+    ]
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
@@ -102,7 +106,9 @@ class StrictCommand(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Words of the usage: optional ones in brackets, the names of arguments in capitals."""
-        pieces = [re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
+        pieces = [
+            re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)
+        ]
         return [piece if piece == "[OPTIONS]" else piece.upper() for piece in pieces]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
@@ -114,13 +120,22 @@ class StrictCommand(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the lists of arguments and options."""
         for title, kind in (("Arguments", "argument"), ("Options", "option")):
-            rows = [(spec, as_command(text)) for spec, text in help_records(self, ctx, kind)]
+            rows = [
+                (spec, as_command(text)) for spec, text in help_records(self, ctx, kind)
+            ]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
 
-KINDS = {"str": "TEXT", "path": "PATH", "int": "N", "int range": "N", "float": "X", "float range": "X"}
+KINDS = {
+    "str": "TEXT",
+    "path": "PATH",
+    "int": "N",
+    "int range": "N",
+    "float": "X",
+    "float range": "X",
+}
 """Words for the types of values whose options have none of their own."""
 RANGES = (
     (re.compile(r"\bx>=1e-09\b"), "above 0"),
@@ -194,7 +209,12 @@ class CommandGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
-        for title, names in (self.headings or {"Commands": tuple(self.commands)}).items():
-            rows = [(name, self.commands[name].get_short_help_str(limit=300)) for name in names]
+        for title, names in (
+            self.headings or {"Commands": tuple(self.commands)}
+        ).items():
+            rows = [
+                (name, self.commands[name].get_short_help_str(limit=300))
+                for name in names
+            ]
             with formatter.section(title):
                 formatter.write_dl(rows)

@@ -33,19 +33,39 @@ def check(
     ] = None,
     workers: Annotated[
         int | None,
-        option("Number of processes.", "N", "the study's largest", name=("--workers", "-n"), min=1),
+        option(
+            "Number of processes.",
+            "N",
+            "the study's largest",
+            name=("--workers", "-n"),
+            min=1,
+        ),
     ] = None,
-    nodes: Annotated[int | None, option("Nodes of the job of --submit.", "N", min=1)] = None,
+    nodes: Annotated[
+        int | None, option("Nodes of the job of --submit.", "N", min=1)
+    ] = None,
     submit: Annotated[
-        bool, option("Also check the nodes, by a short job, and wait for it.", name="--submit")
+        bool,
+        option(
+            "Also check the nodes, by a short job, and wait for it.", name="--submit"
+        ),
     ] = False,
     engine: Annotated[
-        str | None, option("Engine whose strategies to check.", default="the study's first")
+        str | None,
+        option("Engine whose strategies to check.", default="the study's first"),
     ] = None,
-    skip: Annotated[list[str] | None, option("Leave out a topic. Repeatable.", "TOPIC")] = None,
-    folder: Annotated[Path | None, option("Folder for the check's files.", "DIR", name="--out")] = None,
+    skip: Annotated[
+        list[str] | None, option("Leave out a topic. Repeatable.", "TOPIC")
+    ] = None,
+    folder: Annotated[
+        Path | None, option("Folder for the check's files.", "DIR", name="--out")
+    ] = None,
     strategies: Annotated[
-        bool, option("List all strategies, and whether they can be used here.", name="--strategies")
+        bool,
+        option(
+            "List all strategies, and whether they can be used here.",
+            name="--strategies",
+        ),
     ] = False,
     form: AnswerOption = "table",
     force: ForceOption = False,
@@ -74,7 +94,10 @@ def check(
             shown = text
 
         report = run_check(
-            what, options, note=lambda text: console.print(text, markup=False), on_progress=on_progress
+            what,
+            options,
+            note=lambda text: console.print(text, markup=False),
+            on_progress=on_progress,
         )
     _print_report(report, form)
     raise typer.Exit(1 if report.failed else 0)
@@ -103,7 +126,12 @@ def _lines(report: "Report") -> "Table":
         seen = Text(line.seen)
         if line.action:
             seen.append(f"\n→ {line.action}", style=STYLES[line.status])
-        table.add_row(Text(line.status, style=STYLES[line.status]), line.topic, Text(line.where), seen)
+        table.add_row(
+            Text(line.status, style=STYLES[line.status]),
+            line.topic,
+            Text(line.where),
+            seen,
+        )
     return table
 
 
@@ -121,12 +149,16 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
     for name in ("Strategy", "Engine", "Steps", "Nodes", "Gradients by", "Here"):
         table.add_column(name, overflow="fold", no_wrap=name in ("Strategy", "Engine"))
     for row in records:
-        here = Text(row["missing"] or "usable", style=STYLES["warn"] if row["missing"] else "")
+        here = Text(
+            row["missing"] or "usable", style=STYLES["warn"] if row["missing"] else ""
+        )
         steps = "synchronous" if row["synchronous"] else "asynchronous"
         if not row["timed"]:
             steps += ", untimed"
         nodes = "many" if row["nodes"] else "one"
-        table.add_row(row["strategy"], row["engine"], steps, nodes, row["summed_by"] or "–", here)
+        table.add_row(
+            row["strategy"], row["engine"], steps, nodes, row["summed_by"] or "–", here
+        )
     console = out()
     console.print(table)
     for action in dict.fromkeys(row["action"] for row in records if row["missing"]):
@@ -135,7 +167,9 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
 
 
 site_app = typer.Typer(
-    cls=CommandGroup, help="Describe a cluster once, in a site profile.", no_args_is_help=True
+    cls=CommandGroup,
+    help="Describe a cluster once, in a site profile.",
+    no_args_is_help=True,
 )
 
 
@@ -146,9 +180,14 @@ def _group() -> None:
 
 @site_app.command("init")
 def init(
-    name: Annotated[str | None, argument("Name of the profile.", default="that of the cluster")] = None,
+    name: Annotated[
+        str | None, argument("Name of the profile.", default="that of the cluster")
+    ] = None,
     file: Annotated[
-        Path | None, option("File to write.", "FILE", "NAME.toml among your site profiles", name="--out")
+        Path | None,
+        option(
+            "File to write.", "FILE", "NAME.toml among your site profiles", name="--out"
+        ),
     ] = None,
     force: ForceOption = False,
 ) -> None:
@@ -159,7 +198,9 @@ def init(
     from scalestudy.launch.site_init import ask_site, site_template
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
-        raise UserError("a name of letters, digits, . - and _", repr(name), "Choose another name.")
+        raise UserError(
+            "a name of letters, digits, . - and _", repr(name), "Choose another name."
+        )
     slurm = ask_site()
     path = file or sites_folder() / f"{name or slurm.cluster or 'my-site'}.toml"
     write_new(path, site_template(slurm.values), force=force)
@@ -168,18 +209,28 @@ def init(
         words = f"Slurm did not answer ({slurm.error.received}): fill in the profile by hand."
         err().print(words, markup=False)
     if len(slurm.gpu_kinds) > 1:
-        kinds = ", ".join(f"{count} nodes with {kind}" for kind, count in slurm.gpu_kinds.items())
+        kinds = ", ".join(
+            f"{count} nodes with {kind}" for kind, count in slurm.gpu_kinds.items()
+        )
         words = "Name one kind in gpu_request or constraint: times of different GPUs cannot be compared."
-        err().print(f"The partition {slurm.values['partition']} has {kinds}. {words}", markup=False)
+        err().print(
+            f"The partition {slurm.values['partition']} has {kinds}. {words}",
+            markup=False,
+        )
     out().print(
-        f"Wrote {path}. Check its values, then: scalestudy check {path if file else path.stem}", markup=False
+        f"Wrote {path}. Check its values, then: scalestudy check {path if file else path.stem}",
+        markup=False,
     )
 
 
 def docs(
     page: Annotated[
         str | None,
-        argument("Page, such as guides/imported, or the last part of its name.", "PAGE", "list them"),
+        argument(
+            "Page, such as guides/imported, or the last part of its name.",
+            "PAGE",
+            "list them",
+        ),
     ] = None,
 ) -> None:
     """Print a page of the manual, which is part of the installation."""

@@ -62,21 +62,31 @@ TaskFile = Annotated[
         name="--task",
     ),
 ]
-Weights = Annotated[str, option("Weights of the last or of the best epoch.", "last|best")]
+Weights = Annotated[
+    str, option("Weights of the last or of the best epoch.", "last|best")
+]
 
 
 @model_app.command("predict")
 def predict(
     model: Annotated[
-        Path, argument("Run folder, or study (file or folder), of which the best run is used.", "STUDY")
+        Path,
+        argument(
+            "Run folder, or study (file or folder), of which the best run is used.",
+            "STUDY",
+        ),
     ],
-    images: Annotated[list[str], argument("Images, or folders of images.", "IMAGES...")],
+    images: Annotated[
+        list[str], argument("Images, or folders of images.", "IMAGES...")
+    ],
     out_folder: Annotated[Path, option("Folder to write to.", "DIR", name="--out")],
     point: PointOption = None,
     weights: Weights = "last",
     task: TaskFile = None,
     environment: EnvironmentOption = None,
-    overlay: Annotated[bool, option("Also write each mask laid over its image.", name="--overlay")] = False,
+    overlay: Annotated[
+        bool, option("Also write each mask laid over its image.", name="--overlay")
+    ] = False,
     device: DeviceOption = "auto",
     force: ForceOption = False,
 ) -> None:
@@ -100,11 +110,15 @@ def predict(
 @model_app.command("evaluate")
 def evaluate(
     model: Model = None,
-    data: Annotated[str | None, option("Data set.", "SOURCE", "that of the run")] = None,
+    data: Annotated[
+        str | None, option("Data set.", "SOURCE", "that of the run")
+    ] = None,
     split: Annotated[
         str | None,
         option(
-            "Samples to evaluate on.", "train|validation|test|all", "validation, or all of another data set"
+            "Samples to evaluate on.",
+            "train|validation|test|all",
+            "validation, or all of another data set",
         ),
     ] = None,
     point: PointOption = None,
@@ -127,7 +141,10 @@ def evaluate(
         print(json.dumps(done._asdict(), indent=1))
         return
     console = out()
-    console.print(f"{done.model} over {done.data}, {done.split}: {done.samples} samples", markup=False)
+    console.print(
+        f"{done.model} over {done.data}, {done.split}: {done.samples} samples",
+        markup=False,
+    )
     width = max(map(len, done.results))
     for name, value in done.results.items():
         console.print(f"  {name:<{width}}  {number(value, 4)}", markup=False)
@@ -136,7 +153,9 @@ def evaluate(
 @model_app.command("samples")
 def samples(
     model: Model = None,
-    out_file: Annotated[Path, option("HTML page to write.", "FILE", name="--out")] = Path("samples.html"),
+    out_file: Annotated[
+        Path, option("HTML page to write.", "FILE", name="--out")
+    ] = Path("samples.html"),
     point: PointOption = None,
     weights: Weights = "last",
     task: TaskFile = None,
@@ -153,13 +172,21 @@ def samples(
     refuse_target(out_file, [model], force=force)
     trained, terminal = _found(model, point, weights, task, environment)
     judged = write_gallery(trained, out_file, terminal, device=device)
-    out().print(f"{judged} validation samples evaluated with {trained.label}: {out_file}", markup=False)
+    out().print(
+        f"{judged} validation samples evaluated with {trained.label}: {out_file}",
+        markup=False,
+    )
 
 
 @model_app.command("export")
 def export(
     out_path: Annotated[
-        Path, option("File (.keras, .onnx, .pt2), or folder of a SavedModel.", "PATH", name="--out")
+        Path,
+        option(
+            "File (.keras, .onnx, .pt2), or folder of a SavedModel.",
+            "PATH",
+            name="--out",
+        ),
     ],
     model: Model = None,
     point: PointOption = None,
@@ -180,20 +207,30 @@ def export(
     beside = export_model(trained, out_path, terminal, force=force)
     height, width, channels = trained.record.input_shape
     last = trained.path.suffix == ".keras"  # PyTorch modules take channels first
-    shape = " x ".join(map(str, (height, width, channels) if last else (channels, height, width)))
+    shape = " x ".join(
+        map(str, (height, width, channels) if last else (channels, height, width))
+    )
     takes = f"inputs {shape}, {trained.record.dtype}, scaled inside"
-    out().print(f"{trained.label}: {out_path} ({takes}); classes in {beside}", markup=False)
+    out().print(
+        f"{trained.label}: {out_path} ({takes}); classes in {beside}", markup=False
+    )
 
 
 def _found(
-    path: Path | None, point: str | None, weights: str, task: Path | None, environment: Path | None
+    path: Path | None,
+    point: str | None,
+    weights: str,
+    task: Path | None,
+    environment: Path | None,
 ) -> "tuple[FoundModel, Terminal]":
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.features.predict.find_model import find_model
     from scalestudy.store.permission import Permission
 
     permission = Permission(task, environment)
-    model = find_model(path or newest_study(), point=point, weights=weights, permission=permission)
+    model = find_model(
+        path or newest_study(), point=point, weights=weights, permission=permission
+    )
     terminal = Terminal()
     for note in model.notes:
         terminal.note(note)
@@ -203,20 +240,31 @@ def _found(
 def _print_predicted(done: "Predicted", wanted: "Wanted", label: str) -> None:
     console = out()
     for shown, why in done.skipped[:SHOWN]:
-        err().print(f"Left out: {why if shown in why else f'{shown}: {why}'}", markup=False, style="red")
+        err().print(
+            f"Left out: {why if shown in why else f'{shown}: {why}'}",
+            markup=False,
+            style="red",
+        )
     if len(done.skipped) > SHOWN:
         err().print(
-            f"... and {len(done.skipped) - SHOWN} more, in {wanted.out}/predictions.json", style="red"
+            f"... and {len(done.skipped) - SHOWN} more, in {wanted.out}/predictions.json",
+            style="red",
         )
     if done.classes:
-        counts = ", ".join(f"{name} {count}" for name, count in sorted(done.classes.items()))
+        counts = ", ".join(
+            f"{name} {count}" for name, count in sorted(done.classes.items())
+        )
         console.print(f"Classes: {counts}", markup=False)
     left = f", {len(done.skipped)} left out" if done.skipped else ""
-    console.print(f"{done.images} images predicted by {label}{left}: {done.table}", markup=False)
+    console.print(
+        f"{done.images} images predicted by {label}{left}: {done.table}", markup=False
+    )
 
 
 data_app = typer.Typer(
-    cls=CommandGroup, help="Inspect data sets, and prepare them before a study.", no_args_is_help=True
+    cls=CommandGroup,
+    help="Inspect data sets, and prepare them before a study.",
+    no_args_is_help=True,
 )
 
 
@@ -228,7 +276,9 @@ def _group() -> None:
 @data_app.command("show")
 def show(
     what: SourceArgument,
-    html: Annotated[Path | None, option("HTML page to write, with pictures.", "FILE", name="--out")] = None,
+    html: Annotated[
+        Path | None, option("HTML page to write, with pictures.", "FILE", name="--out")
+    ] = None,
     form: AnswerOption = "table",
     force: ForceOption = False,
 ) -> None:
@@ -246,13 +296,22 @@ def show(
     screen = Terminal()
     settings, kind, base, _ = settings_of(what, None, None, screen)
     inspections = [
-        inspect_data(data, kind, base, samples=SAMPLES if html else 0, listener=screen) for data in settings
+        inspect_data(data, kind, base, samples=SAMPLES if html else 0, listener=screen)
+        for data in settings
     ]
     if form == "json":
         records = [inspection.as_json() for inspection in inspections]
-        print(json.dumps(records[0] if len(records) == 1 else records, indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                records[0] if len(records) == 1 else records,
+                indent=2,
+                ensure_ascii=False,
+            )
+        )
     else:
-        show_document(lambda: inspection_document(inspections, pictured=False), "table", None, {})
+        show_document(
+            lambda: inspection_document(inspections, pictured=False), "table", None, {}
+        )
     if html is not None:
         show_document(lambda: inspection_document(inspections), "html", html, {})
 
@@ -281,7 +340,10 @@ def prepare(
     within = (built[0].launch if built else LaunchSettings()).progress_timeout
     for data in settings:
         folder, split, training = prepare_data(data, kind, base, terminal, within)
-        out().print(f"{data.source}: {training} training samples, prepared in {folder}", markup=False)
+        out().print(
+            f"{data.source}: {training} training samples, prepared in {folder}",
+            markup=False,
+        )
         for line in data_summary(folder, split):
             out().print(f"  {line}", markup=False)
         for point in built:
@@ -316,7 +378,9 @@ def settings_of(
         keys.check_value("data.image_size", image_size)
     except keys.WrongValue as wrong:
         given = " ".join(map(str, image_size or ()))
-        raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
+        raise UserError(
+            str(wrong), f"--image-size {given}", "Give a height and a width."
+        ) from None
     place = str(cache) if cache else None
     data = DataSettings(source=what, image_size=image_size, cache=place)
     return [data], None, Path(), []

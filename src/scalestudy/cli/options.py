@@ -25,7 +25,9 @@ def option(
     `name` is one name or several, if they do not follow from the parameter's name.
     """
     names = (name,) if isinstance(name, str) else name
-    return typer.Option(*names, help=text, metavar=metavar, show_default=default, **more)
+    return typer.Option(
+        *names, help=text, metavar=metavar, show_default=default, **more
+    )
 
 
 def argument(text: str, metavar: str | None = None, default: str | bool = True) -> Any:
@@ -36,17 +38,29 @@ def argument(text: str, metavar: str | None = None, default: str | bool = True) 
 MOST_WORKERS = 100_000
 StudyFile = Annotated[Path, argument("Study file.")]
 ResultsOption = Annotated[
-    Path | None, option("Results folder.", "DIR", "studies/NAME beside the study file", name="--out")
+    Path | None,
+    option(
+        "Results folder.", "DIR", "studies/NAME beside the study file", name="--out"
+    ),
 ]
-AtMostOption = Annotated[int | None, option("Maximum number of jobs of the study in the queue.", "K", min=1)]
+AtMostOption = Annotated[
+    int | None, option("Maximum number of jobs of the study in the queue.", "K", min=1)
+]
 ReportOption = Annotated[bool, option("Write the report at the end.")]
-AnswerOption = Annotated[Literal["table", "json"], option("Output format.", name="--format")]
+AnswerOption = Annotated[
+    Literal["table", "json"], option("Output format.", name="--format")
+]
 
 
 def format_option(*formats: str) -> Any:
     """The option `--format`; the first format is the default."""
     text, default = ", ".join(formats), f"by the ending of --out, else {formats[0]}"
-    return typer.Option("--format", help=f"Output format: {text}.", metavar="FORMAT", show_default=default)
+    return typer.Option(
+        "--format",
+        help=f"Output format: {text}.",
+        metavar="FORMAT",
+        show_default=default,
+    )
 
 
 FileOption = Annotated[
@@ -67,7 +81,8 @@ TaskOption = Annotated[
     ),
 ]
 DeviceOption = Annotated[
-    str, option("Device of the workers; auto uses GPUs if there are any.", "auto|cpu|gpu")
+    str,
+    option("Device of the workers; auto uses GPUs if there are any.", "auto|cpu|gpu"),
 ]
 EnvironmentOption = Annotated[
     Path | None,
@@ -86,19 +101,31 @@ SourceArgument = Annotated[
     ),
 ]
 ImageSizeOption = Annotated[
-    tuple[int, int] | None, option("Height and width, in pixels, to which images are resized.", "H W")
+    tuple[int, int] | None,
+    option("Height and width, in pixels, to which images are resized.", "H W"),
 ]
 CacheOption = Annotated[Path | None, option("Folder of prepared data sets.", "DIR")]
 StudyArgument = Annotated[
-    Path | None, argument("Study file or results folder.", "STUDY", "the newest study here")
+    Path | None,
+    argument("Study file or results folder.", "STUDY", "the newest study here"),
 ]
 PointsOption = Annotated[
     list[str] | None,
-    option("Only this point, or points such as 'horovod-*'. Repeatable.", "POINT", name="--point"),
+    option(
+        "Only this point, or points such as 'horovod-*'. Repeatable.",
+        "POINT",
+        name="--point",
+    ),
 ]
-PointOption = Annotated[str | None, option("Point of the study.", "POINT", "see above", name="--point")]
+PointOption = Annotated[
+    str | None, option("Point of the study.", "POINT", "see above", name="--point")
+]
 DryRunOption = Annotated[
-    bool, option("Show what would be done, without starting or writing anything.", name="--dry-run")
+    bool,
+    option(
+        "Show what would be done, without starting or writing anything.",
+        name="--dry-run",
+    ),
 ]
 FromOption = Annotated[
     list[str] | None,
@@ -112,21 +139,31 @@ FromOption = Annotated[
 ColumnOption = Annotated[
     list[str] | None,
     option(
-        "With --from: column for a role, such as workers=NGPUS. Repeatable.", "ROLE=NAME", name="--column"
+        "With --from: column for a role, such as workers=NGPUS. Repeatable.",
+        "ROLE=NAME",
+        name="--column",
     ),
 ]
 RowOption = Annotated[
-    Literal["run", "epoch"] | None, option("With --from: what a row is.", default="as the file tells")
+    Literal["run", "epoch"] | None,
+    option("With --from: what a row is.", default="as the file tells"),
 ]
 FromStrategyOption = Annotated[
-    str | None, option("With --from: strategy of runs without one.", "NAME", name="--strategy")
+    str | None,
+    option("With --from: strategy of runs without one.", "NAME", name="--strategy"),
 ]
 FromWorkersOption = Annotated[
-    int | None, option("With --from: workers of runs without a number.", "N", name="--workers", min=1)
+    int | None,
+    option(
+        "With --from: workers of runs without a number.", "N", name="--workers", min=1
+    ),
 ]
-MetricOption = Annotated[str | None, option("With --from: column of the quality.", "NAME", name="--metric")]
+MetricOption = Annotated[
+    str | None, option("With --from: column of the quality.", "NAME", name="--metric")
+]
 BetterOption = Annotated[
-    Literal["higher", "lower"] | None, option("With --from: direction of better quality.", name="--better")
+    Literal["higher", "lower"] | None,
+    option("With --from: direction of better quality.", name="--better"),
 ]
 MarginOption = Annotated[
     str | None,
@@ -140,13 +177,25 @@ MarginOption = Annotated[
 
 EpochsOption = Annotated[
     int | None,
-    option("Epochs of the training that is planned.", "E", "those of [plan], else of the study", min=1),
+    option(
+        "Epochs of the training that is planned.",
+        "E",
+        "those of [plan], else of the study",
+        min=1,
+    ),
 ]
 SamplesOption = Annotated[
     int | None,
-    option("Samples of the training set that is planned.", "N", "those of [plan], else of the study", min=1),
+    option(
+        "Samples of the training set that is planned.",
+        "N",
+        "those of [plan], else of the study",
+        min=1,
+    ),
 ]
-RECORDED_EPOCHS = "a study for --epochs and --samples, since its runs recorded their epochs"
+RECORDED_EPOCHS = (
+    "a study for --epochs and --samples, since its runs recorded their epochs"
+)
 """What is expected with these options."""
 
 
@@ -165,8 +214,14 @@ def plan_given(
     from scalestudy.config.parse import load_study
 
     named_file = given is not None and given.is_file()
-    plan = load_study(given).plan if given is not None and named_file else opened.study.plan
-    return plan.model_copy(update={key: value for key, value in options.items() if value is not None})
+    plan = (
+        load_study(given).plan
+        if given is not None and named_file
+        else opened.study.plan
+    )
+    return plan.model_copy(
+        update={key: value for key, value in options.items() if value is not None}
+    )
 
 
 def worker_counts(text: str) -> list[int]:
@@ -176,8 +231,13 @@ def worker_counts(text: str) -> list[int]:
         UserError: A word is not a number of workers.
     """
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isascii() and word.isdigit() and 0 < int(word) <= MOST_WORKERS for word in words):
-        raise UserError("numbers of workers after -n, such as 4 or 1,2,4", repr(text), "Correct it.")
+    if not all(
+        word.isascii() and word.isdigit() and 0 < int(word) <= MOST_WORKERS
+        for word in words
+    ):
+        raise UserError(
+            "numbers of workers after -n, such as 4 or 1,2,4", repr(text), "Correct it."
+        )
     return list(dict.fromkeys(map(int, words)))
 
 
@@ -213,7 +273,9 @@ def open_study(given: Path | None) -> "StudyFolder":
     folder = default_folder(given, load_study(given).name)
     if not (folder / "study.json").exists():
         raise UserError(
-            "a study that has been run", f"{given}, without {folder}", f"Run it first: scalestudy run {given}"
+            "a study that has been run",
+            f"{given}, without {folder}",
+            f"Run it first: scalestudy run {given}",
         )
     return StudyFolder.open(folder)
 

@@ -31,7 +31,9 @@ STYLES = {
 def silence(overview: Overview) -> str:
     """A sentence on a queue that does not answer: the error, and the age of its last answer."""
     age = units.duration(time.time() - overview.asked)
-    last = f"its last answer is {age} old" if overview.asked else "it has never answered"
+    last = (
+        f"its last answer is {age} old" if overview.asked else "it has never answered"
+    )
     return f"{overview.silent} does not answer ({overview.error}); {last}."
 
 
@@ -60,13 +62,22 @@ NAME = _Column("point", lambda row: Text(row.name))
 STATE = _Column("state", lambda row: Text(_state(row), style=STYLES.get(row.state, "")))
 JOB = _Column("job", lambda row: Text(row.job))
 BAR = _Column(
-    "", lambda row: ProgressBar(1.0, row.share, width=12) if row.state in ("done", "running") else ""
+    "",
+    lambda row: (
+        ProgressBar(1.0, row.share, width=12)
+        if row.state in ("done", "running")
+        else ""
+    ),
 )
 RATE = _Column("samples/s", lambda row: figure(row.throughput), "right")
 SIGN = _Column("last sign", _age, "right")
-QUALITY = _Column("quality", lambda row: "" if row.quality is None else f"{row.quality:.4f}", "right")
+QUALITY = _Column(
+    "quality", lambda row: "" if row.quality is None else f"{row.quality:.4f}", "right"
+)
 LEFT = _Column(
-    "left", lambda row: "" if row.seconds_left is None else units.duration(row.seconds_left), "right"
+    "left",
+    lambda row: "" if row.seconds_left is None else units.duration(row.seconds_left),
+    "right",
 )
 COLUMNS = (NAME, STATE, BAR, RATE, QUALITY, LEFT, SIGN, JOB)
 DROPPED = (BAR, RATE, SIGN, QUALITY, LEFT, JOB)
@@ -81,8 +92,14 @@ def overview_table(overview: Overview, height: int) -> RenderableType:
     below = waiting_sentences(overview.points)
     if overview.error:
         below.append(silence(overview))
-    table = points_table([line_of(status) for status in overview.points], height - len(below))
-    return Group(table, *(Text(sentence, style="yellow") for sentence in below)) if below else table
+    table = points_table(
+        [line_of(status) for status in overview.points], height - len(below)
+    )
+    return (
+        Group(table, *(Text(sentence, style="yellow") for sentence in below))
+        if below
+        else table
+    )
 
 
 def points_table(rows: Sequence[PointLine], height: int) -> "PointsTable":
@@ -97,13 +114,21 @@ class PointsTable:
     rows: tuple[PointLine, ...]
     height: int
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         """Render it in the width and height there are."""
         explained = [row for row in self.rows if row.reason]
-        hidden = max(len(explained) - max(self.height - len(self.rows), FEWEST_REASONS), 0)
-        below = [Text(f"{row.name}: {row.reason}", style="red") for row in explained[hidden:]]
+        hidden = max(
+            len(explained) - max(self.height - len(self.rows), FEWEST_REASONS), 0
+        )
+        below = [
+            Text(f"{row.name}: {row.reason}", style="red") for row in explained[hidden:]
+        ]
         if hidden:
-            below.append(Text(f"{hidden} more reasons: see `scalestudy status --state failed`."))
+            below.append(
+                Text(f"{hidden} more reasons: see `scalestudy status --state failed`.")
+            )
         below.append(Text(counts([row.state for row in self.rows])))
         columns = self._columns(console, options)
 
@@ -116,7 +141,10 @@ class PointsTable:
         most = min(len(self.rows), self.height)
         whole = laid(most)
         while most > FEWEST_ROWS:
-            over = len(console.render_lines(whole, options.update(height=None), pad=False)) - self.height
+            over = (
+                len(console.render_lines(whole, options.update(height=None), pad=False))
+                - self.height
+            )
             if over <= 0:
                 break
             most = max(most - over, FEWEST_ROWS)
@@ -130,11 +158,16 @@ class PointsTable:
             columns.remove(JOB)
         if all(row.silent is None for row in self.rows):
             columns.remove(SIGN)
-        unbounded = options.update(max_width=10_000)  # otherwise the measure is capped at the width
+        unbounded = options.update(
+            max_width=10_000
+        )  # otherwise the measure is capped at the width
         for dropped in DROPPED:
             fixed = [column for column in columns if column is not JOB]
             job = JOB_WIDTH if JOB in columns else 0
-            needed = console.measure(_table(fixed, self.rows), options=unbounded).maximum + job
+            needed = (
+                console.measure(_table(fixed, self.rows), options=unbounded).maximum
+                + job
+            )
             if needed <= options.max_width:
                 break
             if dropped in columns:
@@ -158,23 +191,31 @@ def _table(columns: Sequence[_Column], rows: Sequence[PointLine]) -> Table:
 
 
 def _state(row: PointLine) -> str:
-    restarts = f", restart {row.restarts}" if row.restarts and row.state == "running" else ""
+    restarts = (
+        f", restart {row.restarts}" if row.restarts and row.state == "running" else ""
+    )
     return f"{row.state} {row.phase}".rstrip() + restarts
 
 
 def _window(rows: Sequence[PointLine], height: int) -> Sequence[PointLine]:
     if len(rows) <= height:
         return rows
-    current = next((index for index, row in enumerate(rows) if row.state == "running"), None)
+    current = next(
+        (index for index, row in enumerate(rows) if row.state == "running"), None
+    )
     if current is None:
-        current = next((index for index, row in enumerate(rows) if row.state in OPEN), len(rows))
+        current = next(
+            (index for index, row in enumerate(rows) if row.state in OPEN), len(rows)
+        )
     start = min(max(current - height // 2, 0), len(rows) - height)
     return rows[start : start + height]
 
 
 def groups_table(groups: Sequence[PointGroup], overview: Overview) -> RenderableType:
     """A line for each group, then each reason with the number of points that have it."""
-    states = [state for state in STYLES if any(state in group.states for group in groups)]
+    states = [
+        state for state in STYLES if any(state in group.states for group in groups)
+    ]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("points", overflow="fold")
     table.add_column("", justify="right", no_wrap=True)
@@ -202,7 +243,9 @@ def reasons(overview: Overview) -> list[str]:
         names_of.setdefault(status.reason, []).append(status.name)
     ordered = sorted(names_of.items(), key=lambda pair: -len(pair[1]))
     lines = [
-        f"{names[0]}: {reason}" if len(names) == 1 else f"{len(names)} points, {names[0]} first: {reason}"
+        f"{names[0]}: {reason}"
+        if len(names) == 1
+        else f"{len(names)} points, {names[0]} first: {reason}"
         for reason, names in ordered[:MOST_REASONS]
     ]
     left = len(ordered) - MOST_REASONS

@@ -37,9 +37,13 @@ def open_page(page: Path) -> None:
     import webbrowser
 
     # A browser for terminals would take the one in which the command prints.
-    desktop = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
+    desktop = sys.platform == "darwin" or any(
+        map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    )
     if not (desktop and webbrowser.open(page.resolve().as_uri())):
-        err().print(f"No browser here. Open the page on a desktop: {page}", markup=False)
+        err().print(
+            f"No browser here. Open the page on a desktop: {page}", markup=False
+        )
 
 
 @contextmanager
@@ -49,7 +53,9 @@ def writing(file: Path | None) -> Iterator[None]:
         yield
     except OSError as error:
         what = f"{file or error.filename}: {error.strerror}"
-        raise UserError("a file that can be written", what, "Name another with --out.") from error
+        raise UserError(
+            "a file that can be written", what, "Name another with --out."
+        ) from error
 
 
 def write_new(file: Path, text: str, *, force: bool) -> None:
@@ -98,7 +104,9 @@ def show_document(
     elif form == "table":
         text = terminal(document(), console.width, console.is_terminal and file is None)
     else:
-        text = "" if file else html(document()) if form == "html" else markdown(document())
+        text = (
+            "" if file else html(document()) if form == "html" else markdown(document())
+        )
     if file is None:
         print(text, end="")
         return
@@ -120,7 +128,11 @@ def print_error(error: ScalestudyError) -> None:
     from scalestudy.util.manual import as_command
 
     console = err()
-    rows = (("Expected", error.expected), ("Received", error.received), ("", as_command(error.action)))
+    rows = (
+        ("Expected", error.expected),
+        ("Received", error.received),
+        ("", as_command(error.action)),
+    )
     console.print(Text("Error", style="bold red"))
     for label, text in rows:
         console.print(Text.assemble((f"  {label:<9}" if label else "  ", "red"), text))
@@ -134,22 +146,34 @@ def usage_error(error: Exception) -> UserError | None:
 
     from scalestudy.config.removed import what_instead
 
-    if not isinstance(error, BadParameter.__bases__):  # UsageError, which typer does not export
+    if not isinstance(
+        error, BadParameter.__bases__
+    ):  # UsageError, which typer does not export
         return None
     wrong: Any = error
     ctx, option = wrong.ctx, getattr(wrong, "option_name", None)
     received = wrong.format_message().rstrip(".").removeprefix("Got ")
     received = received[:1].lower() + received[1:].replace("Value error, ", "")
     if ctx is None:
-        return UserError(f"{option} as --help shows it", received, "Add --help to the command.")
+        return UserError(
+            f"{option} as --help shows it", received, "Add --help to the command."
+        )
     see = f"See {ctx.command_path} --help"
     if option is None:
         usage = " ".join(ctx.get_usage().split()).removeprefix("Usage: ")
         return UserError(f"`{usage}`", received, see)
-    known = [name for param in ctx.command.params for name in (*param.opts, *param.secondary_opts)]
-    near = difflib.get_close_matches(option, [name for name in known if name.startswith("-")], 1)
+    known = [
+        name
+        for param in ctx.command.params
+        for name in (*param.opts, *param.secondary_opts)
+    ]
+    near = difflib.get_close_matches(
+        option, [name for name in known if name.startswith("-")], 1
+    )
     action = f"Did you mean {near[0]}? {see}" if near else see
-    if option in _options_below(ctx.find_root().command):  # spelt right, but of another command
+    if option in _options_below(
+        ctx.find_root().command
+    ):  # spelt right, but of another command
         action = f"Other commands have it. {see}"
     action = what_instead("options", f"{command_words(ctx)} {option}") or action
     return UserError(f"an option of `{ctx.command_path}`", option, action)

@@ -63,7 +63,10 @@ def report(
         ),
     ] = None,
     verbose: Annotated[
-        bool, option("Print everything on the page, not only the decision.", name="--verbose")
+        bool,
+        option(
+            "Print everything on the page, not only the decision.", name="--verbose"
+        ),
     ] = False,
     target_quality: Annotated[
         float | None,
@@ -100,13 +103,21 @@ def report(
     questions and choices. With --from, numbers measured elsewhere are reported instead.
     """
     from scalestudy.report.formats import to_csv, to_json
-    from scalestudy.report.study_document import render_text, report_document, write_report
+    from scalestudy.report.study_document import (
+        render_text,
+        report_document,
+        write_report,
+    )
     from scalestudy.report.write_document import form_by_ending
     from scalestudy.store.study_folder import studies_in
 
     if share is not None:
         if source or form or file:
-            raise UserError("--share FILE alone", "--from, --format or --out with it", "Leave one out.")
+            raise UserError(
+                "--share FILE alone",
+                "--from, --format or --out with it",
+                "Leave one out.",
+            )
         _share(study, share, force=force)
         return
     refuse_target(file, [study], force=force or bool(source))  # see _findings
@@ -115,17 +126,23 @@ def report(
         return
     form = form_by_ending(form, file, ("csv", *FORMATS), "html" if browser else "table")
     if browser and form != "html":
-        raise UserError("a page for --open", f"--format {form}", "Leave one of them out.")
+        raise UserError(
+            "a page for --open", f"--format {form}", "Leave one of them out."
+        )
     if target_quality is not None and not isfinite(target_quality):
         raise UserError("a finite --target-quality", f"{target_quality}", "Correct it.")
     options = (column or (), strategy, workers, metric, better, quality_margin, row)
     planned = {"epochs": epochs, "samples": samples}
-    findings, opened = _findings(study, source, file, options, target_quality, planned, force=force)
+    findings, opened = _findings(
+        study, source, file, options, target_quality, planned, force=force
+    )
     console = out()
     if form == "html" and file is None:
         if opened is None:
             received = "--from without it" if source else "a shared file without it"
-            raise UserError("a file for the page", received, "Name one: --out report.html")
+            raise UserError(
+                "a file for the page", received, "Name one: --out report.html"
+            )
         with writing(None):
             written = write_report(opened, findings=findings)
         console.print(f"Wrote {written}", markup=False)
@@ -135,7 +152,9 @@ def report(
     colour = file is None and console.is_terminal and not console.no_color
     page = _page(opened, findings) if opened and file is None else None
     programs = {
-        "table": lambda: render_text(findings, colour=colour, verbose=verbose, page=page),
+        "table": lambda: render_text(
+            findings, colour=colour, verbose=verbose, page=page
+        ),
         "csv": lambda: to_csv(findings.rows),
         "json": lambda: to_json(findings),
     }
@@ -144,14 +163,23 @@ def report(
         open_page(file)
 
 
-def _index(folder: Path, studies: list[Path], form: str | None, file: Path | None, *, browser: bool) -> None:
+def _index(
+    folder: Path,
+    studies: list[Path],
+    form: str | None,
+    file: Path | None,
+    *,
+    browser: bool,
+) -> None:
     from scalestudy.features.study_index import index_document, lines_of
     from scalestudy.report.write_document import FORMS, form_by_ending
 
     chosen = form_by_ending(form, file, FORMS, "html" if browser else "table")
     if file is None and chosen == "html":
         file = folder / "index.html"
-    document = index_document(folder.name, lines_of(studies, (file or folder / "index.html").parent))
+    document = index_document(
+        folder.name, lines_of(studies, (file or folder / "index.html").parent)
+    )
     show_document(lambda: document, chosen, file, {})
     if browser and file:
         open_page(file)
@@ -181,11 +209,15 @@ def _page(opened: "StudyFolder", findings: "Findings") -> str:
     """
     from scalestudy.report.formats import to_json
 
-    page, table = (opened.path / "report" / name for name in ("report.html", "table.json"))
+    page, table = (
+        opened.path / "report" / name for name in ("report.html", "table.json")
+    )
     with suppress(OSError, UnicodeDecodeError):
         if page.exists() and table.read_text() == to_json(findings):
             return str(page)
-    return f"write it with scalestudy report {shlex.quote(str(opened.path))} --format html"
+    return (
+        f"write it with scalestudy report {shlex.quote(str(opened.path))} --format html"
+    )
 
 
 def _findings(
@@ -204,13 +236,19 @@ def _findings(
 
     measured_here = not source and not (study is not None and is_shared(study))
     if any(planned.values()) and not measured_here:
-        raise UserError(RECORDED_EPOCHS, "numbers without them", "Leave the option out.")
+        raise UserError(
+            RECORDED_EPOCHS, "numbers without them", "Leave the option out."
+        )
     if source:
         from scalestudy.features.imported.columns import options_of
         from scalestudy.features.imported.gather import import_findings, paths_of
 
         if study is not None:
-            raise UserError("a study or --from FILE", "both", "Compare them: scalestudy compare FILE STUDY")
+            raise UserError(
+                "a study or --from FILE",
+                "both",
+                "Compare them: scalestudy compare FILE STUDY",
+            )
         refuse_target(file, list(paths_of(source)), force=force)
         return import_findings(source, options_of(*options), target_quality), None
     if study is not None and is_shared(study):
@@ -220,7 +258,11 @@ def _findings(
         plan = plan_given(study, opened, **planned)
         findings = read_study(opened, plan=plan, target_quality=target_quality)
     if any(options):
-        raise UserError("--from FILE", "an option that needs it", "Add --from, or leave out that option.")
+        raise UserError(
+            "--from FILE",
+            "an option that needs it",
+            "Add --from, or leave out that option.",
+        )
     return findings, opened
 
 
@@ -243,7 +285,10 @@ def compare(
     values are compared.
     """
     from scalestudy.features.compare.comparison import compare as compare_sides
-    from scalestudy.features.compare.comparison_page import compare_document, compare_json
+    from scalestudy.features.compare.comparison_page import (
+        compare_document,
+        compare_json,
+    )
     from scalestudy.report.write_document import form_by_ending
 
     refuse_target(file, [reference, other], force=force)
@@ -282,8 +327,15 @@ def _side(path: Path) -> "Side":
 
         return Side(path.stem, import_findings([str(path)]))
     folder = open_study(path)
-    sources = {f"task: {file}": digest[:12] for file, digest in sources_of(folder.points()).items()}
-    return Side(folder.path.resolve().name, read_study(folder), settings_of(folder.study) | sources)
+    sources = {
+        f"task: {file}": digest[:12]
+        for file, digest in sources_of(folder.points()).items()
+    }
+    return Side(
+        folder.path.resolve().name,
+        read_study(folder),
+        settings_of(folder.study) | sources,
+    )
 
 
 LEGEND = """\
@@ -293,7 +345,9 @@ NEXT = "Next: scalestudy init && scalestudy run study.toml   # a small study on 
 
 
 def demo(
-    file: Annotated[Path, option("HTML page to write.", "FILE", name="--out")] = Path("published-unet.html"),
+    file: Annotated[Path, option("HTML page to write.", "FILE", name="--out")] = Path(
+        "published-unet.html"
+    ),
     force: ForceOption = False,
 ) -> None:
     """Report on a published study of a U-Net on 1 to 14 GPUs. Nothing is trained or downloaded."""
@@ -321,7 +375,11 @@ def export(
     ] = None,
     target: Annotated[
         str | None,
-        option("Folder to write, or for MLflow the address of a server.", "DIR", name="--out"),
+        option(
+            "Folder to write, or for MLflow the address of a server.",
+            "DIR",
+            name="--out",
+        ),
     ] = None,
 ) -> None:
     """Write settings and values of every finished run for TensorBoard or MLflow.
@@ -343,4 +401,7 @@ def export(
     count, command = export_runs(findings.runs, findings.name, dashboard, target)
     left = len(findings.runs) - count
     already = f" ({left} were there already)" if left else ""
-    out().print(f"Wrote {count} runs to {target}{already}. Show them with: {command}", markup=False)
+    out().print(
+        f"Wrote {count} runs to {target}{already}. Show them with: {command}",
+        markup=False,
+    )

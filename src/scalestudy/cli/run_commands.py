@@ -56,7 +56,11 @@ def run(
     dry_run: DryRunOption = False,
     at_most: AtMostOption = None,
     repeat: Annotated[
-        bool, option("Also repeat runs on whose cores others computed.", name="--repeat-disturbed")
+        bool,
+        option(
+            "Also repeat runs on whose cores others computed.",
+            name="--repeat-disturbed",
+        ),
     ] = False,
     report: ReportOption = True,
     until: UntilOption = None,
@@ -85,17 +89,24 @@ def run(
     from scalestudy.launch.launcher import Options
     from scalestudy.report.live_page import LivePage
 
-    resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
+    resume = shlex.join(
+        ["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])]
+    )
     options = Options(at_most=at_most, repeat=repeat)
     for name, given in (("--epochs", epochs), ("--samples", samples)):
         resume += f" {name} {given}" if given else ""
-    request, limits = request_of(study, folder).planning(epochs=epochs, samples=samples), None
+    request, limits = (
+        request_of(study, folder).planning(epochs=epochs, samples=samples),
+        None,
+    )
     if until:
         limits = Limits(seconds_given(budget, "--budget"))
         resume += f" --until {until}"
         resume += f" --budget {shlex.quote(budget)}" if budget else ""
     elif budget:
-        raise UserError("--until decided with --budget", "--budget alone", "Add --until decided.")
+        raise UserError(
+            "--until decided with --budget", "--budget alone", "Add --until decided."
+        )
     if dry_run:
         print_dry_run(request, options, limits, until or "decided")
         return
@@ -103,10 +114,17 @@ def run(
     terminal = Terminal(page=page)
     try:
         if limits is None:
-            result = run_study(request, listener=terminal, options=options, report=report)
+            result = run_study(
+                request, listener=terminal, options=options, report=report
+            )
         else:
             result = run_until(
-                request, limits, until or "decided", listener=terminal, options=options, report=report
+                request,
+                limits,
+                until or "decided",
+                listener=terminal,
+                options=options,
+                report=report,
             )
     except Interrupted as interrupted:
         where = shlex.quote(str(request.target))
@@ -137,7 +155,10 @@ def run(
 
 
 def print_dry_run(
-    request: "Request", options: "Options", limits: "Limits | None" = None, until: "Until" = "decided"
+    request: "Request",
+    options: "Options",
+    limits: "Limits | None" = None,
+    until: "Until" = "decided",
 ) -> None:
     """Print what running or submitting would do, without starting or writing anything."""
     from scalestudy.app.run_study import dry_run
@@ -158,17 +179,29 @@ def submit(
     folder: ResultsOption = None,
     dry_run: DryRunOption = False,
     at_most: AtMostOption = None,
-    resubmit: Annotated[int, option("How often a failed point may be submitted again.", "N", min=0)] = 3,
+    resubmit: Annotated[
+        int, option("How often a failed point may be submitted again.", "N", min=0)
+    ] = 3,
     after: Annotated[
-        str | None, option("Job that must succeed before these start, such as one that makes data.", "JOB")
+        str | None,
+        option(
+            "Job that must succeed before these start, such as one that makes data.",
+            "JOB",
+        ),
     ] = None,
     point: Annotated[
         str | None,
-        option("With --dry-run, print this point's job script.", "POINT", name="--point"),
+        option(
+            "With --dry-run, print this point's job script.", "POINT", name="--point"
+        ),
     ] = None,
     scripts: Annotated[
         Path | None,
-        option("With --dry-run, write the job script of every point into this folder.", "DIR", name="--all"),
+        option(
+            "With --dry-run, write the job script of every point into this folder.",
+            "DIR",
+            name="--all",
+        ),
     ] = None,
 ) -> None:
     """Submit the missing points of a study to its queue, Slurm or PBS Professional.
@@ -213,10 +246,14 @@ def submit(
     if submit_study(request, options, listener=Terminal()):
         out().print(f"Watch it with: scalestudy status {where} --live", markup=False)
     else:
-        out().print(f"Nothing was submitted. See scalestudy status {where}", markup=False)
+        out().print(
+            f"Nothing was submitted. See scalestudy status {where}", markup=False
+        )
 
 
-def _show_scripts(request: "Request", options: "Options", point: str | None, folder: Path | None) -> None:
+def _show_scripts(
+    request: "Request", options: "Options", point: str | None, folder: Path | None
+) -> None:
     """Print the job script of a point, or write those of all points into a folder."""
     from scalestudy.app.run_study import job_scripts
     from scalestudy.cli.terminal_listener import Terminal
@@ -233,7 +270,9 @@ def _show_scripts(request: "Request", options: "Options", point: str | None, fol
             write_script(folder / f"{name}.sh", text)
         except FileExistsError as error:
             expected = f"a folder without earlier job scripts for --all {folder}"
-            raise UserError(expected, f"{error.filename}", "Name another folder, or remove them.") from None
+            raise UserError(
+                expected, f"{error.filename}", "Name another folder, or remove them."
+            ) from None
     out().print(f"{len(found)} job scripts are in {folder}", markup=False)
 
 
@@ -248,12 +287,22 @@ def launch(
     script: Annotated[Path, argument("Python script. Its arguments follow it.")],
     arguments: Annotated[list[str] | None, argument("Arguments of the script.")] = None,
     workers: Annotated[
-        str | None, option("Number of workers, or several as 1,2,4.", "N", "1", name=("--workers", "-n"))
+        str | None,
+        option(
+            "Number of workers, or several as 1,2,4.",
+            "N",
+            "1",
+            name=("--workers", "-n"),
+        ),
     ] = None,
     seed: Annotated[int, option("First seed of a measured script.", min=0)] = 0,
-    seeds: Annotated[int, option("Runs of a measured script for each number of workers.", "N", min=1)] = 1,
+    seeds: Annotated[
+        int, option("Runs of a measured script for each number of workers.", "N", min=1)
+    ] = 1,
     device: DeviceOption = "auto",
-    cpus_per_worker: Annotated[int | None, option("Cores of each worker.", "N", "1 on CPUs", min=1)] = None,
+    cpus_per_worker: Annotated[
+        int | None, option("Cores of each worker.", "N", "1 on CPUs", min=1)
+    ] = None,
     private: Annotated[
         bool,
         option(
@@ -263,7 +312,12 @@ def launch(
     ] = False,
     folder: Annotated[
         Path | None,
-        option("Folder for the runs of a measured script.", "DIR", "studies/SCRIPT", name="--out"),
+        option(
+            "Folder for the runs of a measured script.",
+            "DIR",
+            "studies/SCRIPT",
+            name="--out",
+        ),
     ] = None,
     strategy: Annotated[
         str | None,
@@ -274,7 +328,11 @@ def launch(
         ),
     ] = None,
     weak: Annotated[
-        bool, option("An epoch of the script grows with the workers on purpose.", name="--weak-scaling")
+        bool,
+        option(
+            "An epoch of the script grows with the workers on purpose.",
+            name="--weak-scaling",
+        ),
     ] = False,
 ) -> None:
     """Train with your own PyTorch or Keras script on several workers.
@@ -313,9 +371,23 @@ def launch(
                 "one of them",
                 "Leave them out: each of those processes is a worker, and --seed gives the seed.",
             )
-        run_rank(script, words, place, device=device, seed=seed, out=folder, strategy=strategy, weak=weak)
+        run_rank(
+            script,
+            words,
+            place,
+            device=device,
+            seed=seed,
+            out=folder,
+            strategy=strategy,
+            weak=weak,
+        )
     counts = worker_counts(workers or "1")
-    given: dict[str, Any] = {"launch": keys, "out": folder, "strategy": strategy, "weak": weak}
+    given: dict[str, Any] = {
+        "launch": keys,
+        "out": folder,
+        "strategy": strategy,
+        "weak": weak,
+    }
     planned = sweep_of(script, words, counts, range(seed, seed + seeds), **given)
     run_sweep(planned, lambda text: err().print(text, markup=False, soft_wrap=True))
 

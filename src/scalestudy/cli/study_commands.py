@@ -54,12 +54,17 @@ def init(
     from scalestudy.config.parse import study_of
     from scalestudy.hardware import cores, devices
 
-    study = first_study(task, data, gpus=devices.gpus(), cores=len(cores.granted()), folder=file.parent)
+    study = first_study(
+        task, data, gpus=devices.gpus(), cores=len(cores.granted()), folder=file.parent
+    )
     study_of(tomllib.loads(study.text), file)
     write_new(file, study.text, force=force)
     for note in study.notes:
         out().print(note, markup=False)
-    out().print(f"Wrote {file}: {study.summary}. Run it with: scalestudy run {file}", markup=False)
+    out().print(
+        f"Wrote {file}: {study.summary}. Run it with: scalestudy run {file}",
+        markup=False,
+    )
 
 
 MANY = 40
@@ -69,13 +74,19 @@ MANY = 40
 def status(
     study: StudyArgument = None,
     states: Annotated[
-        list[str] | None, option("Only points in this state. Repeatable.", "STATE", name="--state")
+        list[str] | None,
+        option("Only points in this state. Repeatable.", "STATE", name="--state"),
     ] = None,
     points: PointsOption = None,
-    every: Annotated[bool, option("One line for each point, however many.", name="--all")] = False,
+    every: Annotated[
+        bool, option("One line for each point, however many.", name="--all")
+    ] = False,
     live: Annotated[
         bool,
-        option("Refresh until the study ends; in a terminal also show cost and time left.", name="--live"),
+        option(
+            "Refresh until the study ends; in a terminal also show cost and time left.",
+            name="--live",
+        ),
     ] = False,
     verify: Annotated[
         bool, option("Compare all files with their checksums instead.", name="--verify")
@@ -102,11 +113,15 @@ def status(
     """
     if verify:
         # A folder may be too damaged to be opened.
-        folder = study if study is not None and study.is_dir() else open_study(study).path
+        folder = (
+            study if study is not None and study.is_dir() else open_study(study).path
+        )
         raise typer.Exit(0 if _print_verified(folder, form) else 1)
     if browser and not live:
         raise UserError(
-            "--live with --open", "--open alone", "Add --live, or see `scalestudy report --open`."
+            "--live with --open",
+            "--open alone",
+            "Add --live, or see `scalestudy report --open`.",
         )
     from scalestudy.app.follow import follow
     from scalestudy.app.selection import selected, status_record
@@ -163,12 +178,22 @@ def _print_verified(folder: Path, form: str) -> bool:
         files = verify(folder, lambda name: status.update(f"Reading {escape(name)}"))
     wrong = [file for file in files if not file.sound]
     if form == "json":
-        rows = [{"path": file.path, "state": file.word, "reason": file.why} for file in files]
-        print(json.dumps({"folder": str(folder), "sound": not wrong, "files": rows}, indent=1))
+        rows = [
+            {"path": file.path, "state": file.word, "reason": file.why}
+            for file in files
+        ]
+        print(
+            json.dumps(
+                {"folder": str(folder), "sound": not wrong, "files": rows}, indent=1
+            )
+        )
         return not wrong
     for file in files:
         if file.word != "sound":
-            out().print(f"{file.path}: {file.word}" + (f": {file.why}" if file.why else ""), markup=False)
+            out().print(
+                f"{file.path}: {file.word}" + (f": {file.why}" if file.why else ""),
+                markup=False,
+            )
     last = "all sound" if not wrong else f"{len(wrong)} not sound"
     out().print(f"{len(files)} files: {last}.", style="green" if not wrong else "red")
     return not wrong
@@ -185,8 +210,12 @@ def logs(
     study: StudyArgument = None,
     point: PointOption = None,
     rank: Annotated[int | None, option("Only this rank.", "N", min=0)] = None,
-    job: Annotated[bool, option("Show the job's own log instead of the ranks'.", name="--job")] = False,
-    follow: Annotated[bool, option("Print new lines until the run has ended.", name="--follow")] = False,
+    job: Annotated[
+        bool, option("Show the job's own log instead of the ranks'.", name="--job")
+    ] = False,
+    follow: Annotated[
+        bool, option("Print new lines until the run has ended.", name="--follow")
+    ] = False,
 ) -> None:
     """Print the last lines of a run's logs.
 
@@ -200,7 +229,9 @@ def logs(
 
     if context.args:
         raise UserError(
-            "one study", " and ".join([str(study), *context.args]), f"Did you mean --point {context.args[0]}?"
+            "one study",
+            " and ".join([str(study), *context.args]),
+            f"Did you mean --point {context.args[0]}?",
         )
     opened = open_study(study)
     folder = opened.path
@@ -208,13 +239,25 @@ def logs(
     run = _chosen_run(opened, names)
     if run is None:
         what = f"a run of {point or folder}"
-        raise UserError(what, "none yet", f"See its points with `scalestudy status {folder}`.")
-    if not follow and not log_files(run, rank, job=job):
-        what = "a job.log" if job else "logs of any rank" if rank is None else f"a log of rank {rank}"
-        failure = run.failure()
-        seen = f"none, since the run failed: {failure.reason}" if failure else "none yet"
         raise UserError(
-            f"{what} in {run.path / 'logs'}", seen, f"See its state with `scalestudy status {folder}`."
+            what, "none yet", f"See its points with `scalestudy status {folder}`."
+        )
+    if not follow and not log_files(run, rank, job=job):
+        what = (
+            "a job.log"
+            if job
+            else "logs of any rank"
+            if rank is None
+            else f"a log of rank {rank}"
+        )
+        failure = run.failure()
+        seen = (
+            f"none, since the run failed: {failure.reason}" if failure else "none yet"
+        )
+        raise UserError(
+            f"{what} in {run.path / 'logs'}",
+            seen,
+            f"See its state with `scalestudy status {folder}`.",
         )
     out().print(f"{run.path / 'logs'}", markup=False)
     read: dict[Path, int] = {}
@@ -237,7 +280,10 @@ def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
 
     # Only decides which log is shown, under its path: all logs have the times of one file system.
     def last_written(run: "RunFolder") -> float:
-        return max((file.stat().st_mtime for file in (run.path / "logs").glob("*.log")), default=0.0)
+        return max(
+            (file.stat().st_mtime for file in (run.path / "logs").glob("*.log")),
+            default=0.0,
+        )
 
     return max(running or newest.values(), key=last_written)
 
@@ -251,7 +297,9 @@ def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int]) -> None:
             continue
         try:
             with open(file, "rb") as stream:
-                start = read[file] if file in read else max(stream.seek(0, 2) - BLOCK, 0)
+                start = (
+                    read[file] if file in read else max(stream.seek(0, 2) - BLOCK, 0)
+                )
                 stream.seek(start)
                 text = stream.read()
         except OSError:
@@ -275,4 +323,7 @@ def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:
         out().print("Nothing to cancel: no job is queued or running.")
     for status in cancelled:
         if status.job:
-            out().print(f"Cancelled {status.name} ({status.state}, job {status.job.job})", markup=False)
+            out().print(
+                f"Cancelled {status.name} ({status.state}, job {status.job.job})",
+                markup=False,
+            )

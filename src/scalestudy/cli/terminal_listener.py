@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 class Terminal(Listener):
     """Prints events, and writes the live page, if any. In a terminal, the table is redrawn in place."""
 
-    def __init__(self, console: "Console | None" = None, page: "LivePage | None" = None) -> None:
+    def __init__(
+        self, console: "Console | None" = None, page: "LivePage | None" = None
+    ) -> None:
         self.console = console or out()
         self.page = page
         self._live: Live | None = None
@@ -45,7 +47,9 @@ class Terminal(Listener):
             self.page.next = text
 
     @contextmanager
-    def progress(self, what: str, total: int | None = None, unit: str = "") -> Iterator[ProgressCallback]:
+    def progress(
+        self, what: str, total: int | None = None, unit: str = ""
+    ) -> Iterator[ProgressCallback]:
         """Show a progress bar on standard error, removed at the end."""
         from rich.progress import (
             BarColumn,
@@ -56,13 +60,26 @@ class Terminal(Listener):
             TimeRemainingColumn,
         )
 
-        amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
+        amount = (
+            DownloadColumn(binary_units=True)
+            if unit == "bytes"
+            else MofNCompleteColumn()
+        )
         text, console = TextColumn("{task.description}", markup=False), err()
-        columns = (text, BarColumn(), amount, TimeRemainingColumn(elapsed_when_finished=True))
+        columns = (
+            text,
+            BarColumn(),
+            amount,
+            TimeRemainingColumn(elapsed_when_finished=True),
+        )
         # Without a terminal, the bar would leave an empty line.
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        with Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        ) as bars:
             bar = bars.add_task(what, total=total)
-            yield lambda done, total=total: bars.update(bar, completed=done, total=total)
+            yield lambda done, total=total: bars.update(
+                bar, completed=done, total=total
+            )
 
     def already_done(self, count: int, total: int) -> None:
         """Print one line."""
@@ -85,7 +102,9 @@ class Terminal(Listener):
             return
         from rich.live import Live
 
-        with Live(self._table(overview), console=self.console, auto_refresh=False) as self._live:
+        with Live(
+            self._table(overview), console=self.console, auto_refresh=False
+        ) as self._live:
             yield
         self._live = None
 
@@ -105,14 +124,20 @@ class Terminal(Listener):
     def failed(self, status: "PointStatus") -> None:
         """Print the reason, the last lines of the log, and the folder of logs."""
         console = err()
-        verb = {"cancelled": "was cancelled", "failed": "failed"}.get(status.state, "was left alone")
-        console.print(f"\n{status.name} {verb}: {status.reason}", style="red", markup=False)
+        verb = {"cancelled": "was cancelled", "failed": "failed"}.get(
+            status.state, "was left alone"
+        )
+        console.print(
+            f"\n{status.name} {verb}: {status.reason}", style="red", markup=False
+        )
         for line in status.failure.tail if status.failure else []:
             console.print(f"  | {line}", markup=False)
         if status.run is not None:
             console.print(f"  logs: {status.run.path / 'logs'}", markup=False)
 
-    def reported(self, folder: "StudyFolder", findings: "Findings", page: "Path") -> None:
+    def reported(
+        self, folder: "StudyFolder", findings: "Findings", page: "Path"
+    ) -> None:
         """Print the decision, and the path of the page."""
         from scalestudy.report.study_document import render_text
 
@@ -148,4 +173,6 @@ class Terminal(Listener):
 
 
 def _ended(overview: "Overview") -> "Mapping[str, str]":
-    return {status.name: status.state for status in overview.points if status.state in ENDED}
+    return {
+        status.name: status.state for status in overview.points if status.state in ENDED
+    }

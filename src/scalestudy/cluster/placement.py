@@ -40,7 +40,10 @@ class Placement:
                 f"rank {self.rank} of {self.size} (from {self.source})",
                 "Start all workers of a run with one launcher, and clear stale rank variables.",
             )
-        if not (0 <= self.local_rank < self.local_size <= self.size) or self.local_rank > self.rank:
+        if (
+            not (0 <= self.local_rank < self.local_size <= self.size)
+            or self.local_rank > self.rank
+        ):
             raise UserError(
                 "a local rank that matches the rank and the number of processes",
                 f"local rank {self.local_rank} of {self.local_size} with rank {self.rank} of {self.size} "
@@ -70,7 +73,9 @@ DEALING = ("openmpi", "pbs")
 process only its own. Whether it is its own is checked once all are connected: see training/own_gpus.py."""
 
 
-def check_placement(placement: Placement, *, strategy: Traits, workers: int, gpus: int | None = None) -> None:
+def check_placement(
+    placement: Placement, *, strategy: Traits, workers: int, gpus: int | None = None
+) -> None:
     """Refuse a placement that contradicts the point to compute.
 
     Args:
@@ -99,7 +104,12 @@ def check_placement(placement: Placement, *, strategy: Traits, workers: int, gpu
     if not (needed > 1 and enough and placement.deals_gpus(gpus)):
         raise UserError(
             f"a GPU for each of the {here} workers on this node",
-            f"{gpus} visible" + ("" if placement.gpus is None else f", {placement.gpus} granted on the node"),
+            f"{gpus} visible"
+            + (
+                ""
+                if placement.gpus is None
+                else f", {placement.gpus} granted on the node"
+            ),
             "Request more GPUs per node or for fewer workers per node; of what was granted, a process of "
             "several workers must see all.",
         )

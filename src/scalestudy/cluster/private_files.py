@@ -55,7 +55,10 @@ def _shared(file: Path) -> str:
             _write_first(file)
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
         with open(handle, encoding="ascii", errors="replace") as opened:
-            reason, text = foreign(os.fstat(opened.fileno())), opened.read(2 * BYTES + 1)
+            reason, text = (
+                foreign(os.fstat(opened.fileno())),
+                opened.read(2 * BYTES + 1),
+            )
     except OSError as error:
         reason, text = error.strerror or str(error), ""
     if not reason and not _FORM.fullmatch(text):
@@ -75,7 +78,9 @@ def _write_first(file: Path) -> None:
     Raises:
         FileExistsError: If another process was first.
     """
-    handle, name = tempfile.mkstemp(prefix=f"{SECRET_FILE}-", dir=file.parent)  # only its owner can access it
+    handle, name = tempfile.mkstemp(
+        prefix=f"{SECRET_FILE}-", dir=file.parent
+    )  # only its owner can access it
     try:
         with open(handle, "w", encoding="ascii") as opened:
             opened.write(new_secret())
@@ -113,7 +118,9 @@ def publish(addresses: Sequence[str], placement: Placement) -> None:
         return
     file = Path(folder) / ADDRESSES.format(host=placement.hosts[0])
     with contextlib.suppress(OSError):  # the others then use the host name
-        handle, name = tempfile.mkstemp(prefix=f"{file.name}-", dir=folder)  # only its owner can access it
+        handle, name = tempfile.mkstemp(
+            prefix=f"{file.name}-", dir=folder
+        )  # only its owner can access it
         with open(handle, "w", encoding="ascii") as opened:
             opened.write("\n".join(addresses))
         os.replace(name, file)
@@ -126,7 +133,9 @@ def published(placement: Placement) -> list[str]:
         return []
     try:
         file = Path(folder) / ADDRESSES.format(host=placement.hosts[0])
-        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), encoding="ascii") as opened:
+        with open(
+            os.open(file, os.O_RDONLY | os.O_NOFOLLOW), encoding="ascii"
+        ) as opened:
             return [] if foreign(os.fstat(opened.fileno())) else opened.read().split()
     except OSError:
         return []

@@ -106,7 +106,8 @@ NODES = "SCALESTUDY_NODES"
 """Nodes of a PBS job. Job scripts read them from the file of PBS, which only the first node has."""
 
 PLACEMENTS: Registry[Callable[[Environment], Placement | None]] = Registry(
-    "scalestudy.placements", lambda: {"torchrun": torchrun, "openmpi": openmpi, "pbs": pbs}
+    "scalestudy.placements",
+    lambda: {"torchrun": torchrun, "openmpi": openmpi, "pbs": pbs},
 )
 """Functions that read the placement from a launcher's variables; None without them."""
 
@@ -149,7 +150,11 @@ def torchrun(environment: Environment) -> Placement | None:
     if "RANK" not in environment and "WORLD_SIZE" not in environment:
         return None
     number = Variables(environment, "torchrun").number
-    rank, size, local_size = number("RANK"), number("WORLD_SIZE"), number("LOCAL_WORLD_SIZE")
+    rank, size, local_size = (
+        number("RANK"),
+        number("WORLD_SIZE"),
+        number("LOCAL_WORLD_SIZE"),
+    )
     host = environment.get("MASTER_ADDR", "localhost")
     port = number("MASTER_PORT") if "MASTER_PORT" in environment else None
     one_node = local_size == size
@@ -157,7 +162,9 @@ def torchrun(environment: Environment) -> Placement | None:
     hosts = (host,) * size if one_node else (host, *[""] * (size - 1))
     if HOSTS in environment:
         hosts = tuple(environment[HOSTS].split(","))
-    return Placement(rank, size, number("LOCAL_RANK"), local_size, node, hosts, "torchrun", port)
+    return Placement(
+        rank, size, number("LOCAL_RANK"), local_size, node, hosts, "torchrun", port
+    )
 
 
 def openmpi(environment: Environment) -> Placement | None:
@@ -172,11 +179,17 @@ def openmpi(environment: Environment) -> Placement | None:
         return None
     number = Variables(environment, "openmpi").number
     rank, size = number("OMPI_COMM_WORLD_RANK"), number("OMPI_COMM_WORLD_SIZE")
-    local_rank, local_size = number("OMPI_COMM_WORLD_LOCAL_RANK"), number("OMPI_COMM_WORLD_LOCAL_SIZE")
+    local_rank, local_size = (
+        number("OMPI_COMM_WORLD_LOCAL_RANK"),
+        number("OMPI_COMM_WORLD_LOCAL_SIZE"),
+    )
     slurm_nodes = environment.get("SLURM_JOB_NODELIST")
     nodes = pbs_nodes(environment) if slurm_nodes is None else expand_hosts(slurm_nodes)
     host = environment.get("SLURMD_NODENAME") or socket.gethostname()
-    node, hosts = _blocks(nodes, host, rank - local_rank, size, local_size) or (None, ("",) * size)
+    node, hosts = _blocks(nodes, host, rank - local_rank, size, local_size) or (
+        None,
+        ("",) * size,
+    )
     port = job_port(environment)
     if port is None and environment.get("MASTER_PORT"):
         port = number("MASTER_PORT")
@@ -192,7 +205,10 @@ def pbs(environment: Environment) -> Placement | None:
     HPE's PALS in PALS_* and PMI_*, MPICH's Hydra in PMI_* and MPI_LOCAL*. Ranks must be in blocks: the first
     node is filled first, and only the last node may have fewer than the others.
     """
-    if "PBS_JOBID" not in environment or not {"PMI_RANK", "PALS_RANKID"} & environment.keys():
+    if (
+        "PBS_JOBID" not in environment
+        or not {"PMI_RANK", "PALS_RANKID"} & environment.keys()
+    ):
         return None
     number = Variables(environment, "pbs").number
     rank, size = number("PMI_RANK", "PALS_RANKID"), number("PMI_SIZE")
@@ -208,7 +224,9 @@ def pbs(environment: Environment) -> Placement | None:
             "Start the workers with `mpiexec -n RANKS --ppn RANKS_PER_NODE`, from a job script of scalestudy "
             f"or with {NODES} exported to all ranks.",
         )
-    return Placement(rank, size, local_rank, local_size, *blocks, "pbs", job_port(environment))
+    return Placement(
+        rank, size, local_rank, local_size, *blocks, "pbs", job_port(environment)
+    )
 
 
 def pbs_nodes(environment: Environment) -> Sequence[str]:
@@ -244,7 +262,9 @@ def _blocks(
         return None
     node = short.index(name)
     block = local_size if node == 0 else first // node
-    fits = block > 0 and first == node * block and local_size == min(block, size - first)
+    fits = (
+        block > 0 and first == node * block and local_size == min(block, size - first)
+    )
     if not fits or size > block * len(nodes):
         return None
     return node, tuple(nodes[rank // block] for rank in range(size))
@@ -263,7 +283,9 @@ def slurm(environment: Environment) -> Placement | None:
     variables = Variables(environment, "slurm")
     rank = variables.number("SLURM_PROCID")
     size = variables.number(
-        "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in environment else "SLURM_NTASKS"
+        "SLURM_STEP_NUM_TASKS"
+        if "SLURM_STEP_NUM_TASKS" in environment
+        else "SLURM_NTASKS"
     )
     hosts = expand_hosts(variables.text("SLURM_STEP_NODELIST"))
     counts = tasks_per_node(variables.text("SLURM_STEP_TASKS_PER_NODE"))
@@ -292,7 +314,9 @@ def slurm(environment: Environment) -> Placement | None:
         tuple(hosts[index] for index in nodes),
         "slurm",
         port=job_port(environment),
-        gpus=variables.number("SLURM_GPUS_ON_NODE") if "SLURM_GPUS_ON_NODE" in environment else None,
+        gpus=variables.number("SLURM_GPUS_ON_NODE")
+        if "SLURM_GPUS_ON_NODE" in environment
+        else None,
     )
 
 
@@ -330,7 +354,9 @@ def expand_hosts(text: str) -> list[str]:
         order = [*brackets[-2::-1], *brackets[-1:]]
         for chosen in itertools.product(*order):
             numbers = (*chosen[-2::-1], *chosen[-1:], "")
-            hosts.append("".join(itertools.chain(*zip(parts[::2], numbers, strict=True))))
+            hosts.append(
+                "".join(itertools.chain(*zip(parts[::2], numbers, strict=True)))
+            )
     return hosts
 
 

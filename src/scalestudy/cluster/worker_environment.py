@@ -30,7 +30,9 @@ class Changes(NamedTuple):
 
     def applied(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Return all variables of the process, from those of its parent."""
-        kept = {name: value for name, value in variables.items() if name not in self.unset}
+        kept = {
+            name: value for name, value in variables.items() if name not in self.unset
+        }
         return kept | self.values
 
 
@@ -60,10 +62,16 @@ def process_environment(
         UserError: If the placement lacks what the rendezvous needs.
     """
     wanted = engine.environment(
-        variables, gpus=gpus is None or bool(gpus), rendezvous=rendezvous, process=placement, quiet=quiet
+        variables,
+        gpus=gpus is None or bool(gpus),
+        rendezvous=rendezvous,
+        process=placement,
+        quiet=quiet,
     )
     values = ORDER if gpus is None else showing(gpus)
-    values = values | {name: value for name, value in wanted.items() if value is not None}
+    values = values | {
+        name: value for name, value in wanted.items() if value is not None
+    }
     unwanted = [name for name, value in wanted.items() if value is None]
     path = installed.library_path(variables)
     if path.dropped and path.value:
@@ -74,7 +82,11 @@ def process_environment(
 
 
 def own_gpus(
-    variables: Mapping[str, str], gpus: "Sequence[Gpu]", *, local_rank: int, devices: int = 1
+    variables: Mapping[str, str],
+    gpus: "Sequence[Gpu]",
+    *,
+    local_rank: int,
+    devices: int = 1,
 ) -> list[str]:
     """Return the names of one process's GPUs: its own one, or the first GPUs if it computes on several.
 
@@ -89,7 +101,10 @@ def own_gpus(
 
 
 def own_cores(
-    granted: Sequence[int], need: int, placement: "Placement", near: Sequence[Sequence[int]] = ()
+    granted: Sequence[int],
+    need: int,
+    placement: "Placement",
+    near: Sequence[Sequence[int]] = (),
 ) -> list[int] | None:
     """Return the cores that this process pins itself to, or None to keep all granted cores.
 
@@ -149,13 +164,17 @@ def assigned_gpus(variables: Mapping[str, str]) -> int | tuple[str, ...]:
     names = tuple(name.strip() for name in value.split(",")) if value else ()
     if not all(name.startswith(("GPU-", "MIG-")) for name in names):
         raise UserError(
-            f"UUIDs of GPUs in {ASSIGNED}, or their number", repr(value), "Do not set it by hand."
+            f"UUIDs of GPUs in {ASSIGNED}, or their number",
+            repr(value),
+            "Do not set it by hand.",
         )
     return names or 0
 
 
 def device_of(
-    asked: Literal["auto", "cpu", "gpu"], assigned: int | tuple[str, ...], seen: "Sequence[Gpu]"
+    asked: Literal["auto", "cpu", "gpu"],
+    assigned: int | tuple[str, ...],
+    seen: "Sequence[Gpu]",
 ) -> Literal["cpu", "gpu"]:
     """Return the device of a process: GPUs if they are requested, assigned or visible, else CPUs.
 
@@ -173,7 +192,9 @@ def device_of(
 
 
 def refuse_missing(
-    assigned: int | tuple[str, ...], seen: "Sequence[Gpu]", why: Callable[[], "Reason"] = why_unseen
+    assigned: int | tuple[str, ...],
+    seen: "Sequence[Gpu]",
+    why: Callable[[], "Reason"] = why_unseen,
 ) -> None:
     """Refuse to compute on GPUs if none is visible, or if one assigned by UUID is missing.
 
@@ -187,7 +208,9 @@ def refuse_missing(
     """
     names = () if isinstance(assigned, int) else assigned
     every = read_gpus()
-    there = {gpu.uuid for gpu in every} | {part.uuid for gpu in every for part in gpu.instances or ()}
+    there = {gpu.uuid for gpu in every} | {
+        part.uuid for gpu in every for part in gpu.instances or ()
+    }
     if lost := sorted(set(names) - there):
         raise RunError(
             f"the GPUs that this run has reserved: {', '.join(names)}",

@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from scalestudy.config.keys import WrongValue, check_value
-from scalestudy.config.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
+from scalestudy.config.settings import (
+    DataSettings,
+    ResolvedData,
+    ResolvedTrain,
+    TrainSettings,
+)
 from scalestudy.plugins.engines import engine_names
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import EVERYTHING, bound_names, parse, parse_or_none
@@ -34,9 +39,15 @@ def applications() -> tuple[str, ...]:
     spec = importlib.util.find_spec("keras")
     if spec is None or not spec.submodule_search_locations:
         return ()
-    file = Path(next(iter(spec.submodule_search_locations)), "applications", "__init__.py")
+    file = Path(
+        next(iter(spec.submodule_search_locations)), "applications", "__init__.py"
+    )
     tree = parse_or_none(file)
-    names = {name for statement in (tree.body if tree else ()) for name in bound_names(statement)}
+    names = {
+        name
+        for statement in (tree.body if tree else ())
+        for name in bound_names(statement)
+    }
     return tuple(sorted(name for name in names if name[:1].isupper()))
 
 
@@ -79,7 +90,9 @@ class TaskDefaults:
     metrics: tuple[str, ...] = ()
     engine: str | None = None
 
-    def complete_train(self, train: TrainSettings, *, device: str = "cpu") -> ResolvedTrain:
+    def complete_train(
+        self, train: TrainSettings, *, device: str = "cpu"
+    ) -> ResolvedTrain:
         """Complete `train` with the task's defaults; `device` is "cpu" or "gpu"."""
         given = train.model_dump()
         brought = {"deterministic": device == "cpu"} | self.train
@@ -96,8 +109,14 @@ class TaskDefaults:
                 f"none for the task {self.task}",
                 'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
             )
-        absent = {key: value for key, value in self.data.items() if key not in data.model_fields_set}
-        return ResolvedData.model_validate(data.model_dump() | absent | {"source": source, "read": read})
+        absent = {
+            key: value
+            for key, value in self.data.items()
+            if key not in data.model_fields_set
+        }
+        return ResolvedData.model_validate(
+            data.model_dump() | absent | {"source": source, "read": read}
+        )
 
 
 def has_name(task: str) -> bool:
@@ -142,20 +161,37 @@ def task_defaults(task: str) -> TaskDefaults:
     if not os.path.exists(file):  # the study was made on another machine
         return TaskDefaults(task, file)
     text = read_task_file(file)
-    computed = next((name for name in ("train", "kind", "engine", "data") if name in text.computed), None)
+    computed = next(
+        (name for name in ("train", "kind", "engine", "data") if name in text.computed),
+        None,
+    )
     if computed is not None:
-        expected = f"only literals in `{computed}`, which is read without running the file"
+        expected = (
+            f"only literals in `{computed}`, which is read without running the file"
+        )
         raise UserError(
             expected,
             f"a computed value in {file}",
             "Write values and names in quotes, not code; $NAME in a path stands for a variable.",
         )
-    kind, data, train, metrics = (text.values.get(name) for name in ("kind", "data", "train", "metrics"))
-    settings = dict(data) if isinstance(data, dict) else {"source": data} if isinstance(data, str) else {}
+    kind, data, train, metrics = (
+        text.values.get(name) for name in ("kind", "data", "train", "metrics")
+    )
+    settings = (
+        dict(data)
+        if isinstance(data, dict)
+        else {"source": data}
+        if isinstance(data, str)
+        else {}
+    )
     source = settings.pop("source", None)
     if kind not in ("masks", "classes", "custom", None):
         raise _wrong_task_file('kind = "masks" or "classes"', repr(kind), file)
-    open_keys = [key for key, field in TrainSettings.model_fields.items() if field.default is None]
+    open_keys = [
+        key
+        for key, field in TrainSettings.model_fields.items()
+        if field.default is None
+    ]
     return TaskDefaults(
         task,
         file,
@@ -178,7 +214,9 @@ def _engine(name: Any, file: Path) -> str | None:
     raise _wrong_task_file(f"{expected} for engine", repr(name), file)
 
 
-def _check(section: str, given: Any, known: Collection[str], file: Path) -> dict[str, Any]:
+def _check(
+    section: str, given: Any, known: Collection[str], file: Path
+) -> dict[str, Any]:
     """Validate a section of a task file, each key as in the study file."""
     if not isinstance(given, dict):
         raise _wrong_task_file(f"{section} = {{…}}", repr(given), file)
@@ -189,7 +227,9 @@ def _check(section: str, given: Any, known: Collection[str], file: Path) -> dict
         try:
             check_value(f"{section}.{key}", value)
         except WrongValue as wrong:
-            raise _wrong_task_file(f"{wrong} for {section}.{key}", repr(value), file) from None
+            raise _wrong_task_file(
+                f"{wrong} for {section}.{key}", repr(value), file
+            ) from None
     return given
 
 
@@ -227,10 +267,18 @@ def read_task_file(path: Path) -> TaskText:
         for name in NAMES if EVERYTHING in names else names & set(NAMES):
             values.pop(name, None)
             last[name] = statement
-            with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            with suppress(
+                ValueError, TypeError, SyntaxError, MemoryError, RecursionError
+            ):
                 values[name] = ast.literal_eval(_assigned(statement, name))
-    assigned = {name for name, where in last.items() if isinstance(where, ast.Assign | ast.AnnAssign)}
-    return TaskText(values, assigned - values.keys(), "read" in last and "read" not in values)
+    assigned = {
+        name
+        for name, where in last.items()
+        if isinstance(where, ast.Assign | ast.AnnAssign)
+    }
+    return TaskText(
+        values, assigned - values.keys(), "read" in last and "read" not in values
+    )
 
 
 def _assigned(statement: ast.stmt, name: str) -> ast.expr:
@@ -242,6 +290,8 @@ def _assigned(statement: ast.stmt, name: str) -> ast.expr:
     match statement:
         case ast.AnnAssign(value=ast.expr() as value):
             return value
-        case ast.Assign() if all(isinstance(target, ast.Name) for target in statement.targets):
+        case ast.Assign() if all(
+            isinstance(target, ast.Name) for target in statement.targets
+        ):
             return statement.value
     raise ValueError

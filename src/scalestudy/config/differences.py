@@ -24,8 +24,13 @@ def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
     Raises:
         UserError: The settings differ; the error lists every key.
     """
-    if _moved(stored[0].task, new[0].task, path):  # whose defaults are read where it is now
-        stored = Study.model_validate(stored[0].model_dump() | {"task": new[0].task}), stored[1]
+    if _moved(
+        stored[0].task, new[0].task, path
+    ):  # whose defaults are read where it is now
+        stored = (
+            Study.model_validate(stored[0].model_dump() | {"task": new[0].task}),
+            stored[1],
+        )
     sentences = list(dict.fromkeys(differences(stored, new, path)))
     if sentences:
         raise UserError(
@@ -35,7 +40,9 @@ def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
         )
 
 
-def differences(before: Reading, after: Reading, folder: Path | None = None) -> Iterator[str]:
+def differences(
+    before: Reading, after: Reading, folder: Path | None = None
+) -> Iterator[str]:
     """Sentences on differences: "train.epochs is 8 in the folder and 10 in the study file".
 
     Files that were moved together with the results folder `folder` do not differ.
@@ -45,14 +52,25 @@ def differences(before: Reading, after: Reading, folder: Path | None = None) -> 
     for name in sorted(swept ^ asked_for):
         yield f"{name} is swept in {'the folder' if name in swept else 'the study file'} only"
     # Folders of software and data, and the progress timeout, cannot change a result.
-    ignored = {"data.cache", *(f"launch.{key}" for key in NOT_TIMED), *swept, *asked_for}
+    ignored = {
+        "data.cache",
+        *(f"launch.{key}" for key in NOT_TIMED),
+        *swept,
+        *asked_for,
+    }
     pairs = [(settings_of(before[0]), settings_of(after[0]))]
     points = {point.name: point for point in before[1]}
-    pairs += [(_settings(points[point.name]), _settings(point)) for point in after[1] if point.name in points]
+    pairs += [
+        (_settings(points[point.name]), _settings(point))
+        for point in after[1]
+        if point.name in points
+    ]
     for old, now in pairs:
         for key in sorted((old.keys() | now.keys()) - ignored):
             stored, asked = old.get(key), now.get(key)
-            if stored != asked and not (folder and key in PATHS and _moved(stored, asked, folder)):
+            if stored != asked and not (
+                folder and key in PATHS and _moved(stored, asked, folder)
+            ):
                 yield f"{key} is {_word(stored)} in the folder and {_word(asked)} in the study file"
 
 
@@ -61,7 +79,9 @@ def _moved(before: Any, after: Any, folder: Path) -> bool:
 
     Its path from their common parent folder is the same. At its old place nothing is left, or an equal file.
     """
-    if not (isinstance(before, str) and isinstance(after, str) and os.path.isabs(before)):
+    if not (
+        isinstance(before, str) and isinstance(after, str) and os.path.isabs(before)
+    ):
         return False
     old, new = Path(before), Path(after)
     if old == new or not new.is_absolute():
@@ -69,7 +89,9 @@ def _moved(before: Any, after: Any, folder: Path) -> bool:
     inside = new.relative_to(os.path.commonpath([new, folder.absolute()])).parts
     if not inside or old.parts[-len(inside) :] != inside:
         return False
-    return not old.exists() or (old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False))
+    return not old.exists() or (
+        old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False)
+    )
 
 
 def _word(value: Any) -> str:
@@ -80,13 +102,19 @@ def settings_of(study: Study) -> dict[str, Any]:
     """Settings of a study by dotted key, with defaults filled in; JSON values."""
     source = study.data.source or study.brought.source
     data = study.data.model_copy(update={"source": source})
-    sections = {"data": data, "train": study.brought.complete_train(study.train), "launch": study.launch}
+    sections = {
+        "data": data,
+        "train": study.brought.complete_train(study.train),
+        "launch": study.launch,
+    }
     values = {name: model.model_dump(mode="json") for name, model in sections.items()}
     return _flatten({"task": study.task} | values)
 
 
 def _settings(point: Point) -> dict[str, Any]:
-    values = point.identity() | point.terms.model_dump(mode="json", exclude={"oversubscribed"})
+    values = point.identity() | point.terms.model_dump(
+        mode="json", exclude={"oversubscribed"}
+    )
     del values["sources"]  # compared by `task_sources.changes`
     return _flatten(values)
 
@@ -95,5 +123,9 @@ def _flatten(table: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in table.items():
         inner = value.items() if isinstance(value, dict) else ()
-        flat |= {f"{key}.{name}": setting for name, setting in inner} if inner else {key: value}
+        flat |= (
+            {f"{key}.{name}": setting for name, setting in inner}
+            if inner
+            else {key: value}
+        )
     return flat

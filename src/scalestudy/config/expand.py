@@ -12,7 +12,12 @@ from urllib.parse import quote
 from scalestudy.config.feasible import Machine, oversubscription, refuse_impossible
 from scalestudy.config.file import FEWER, MOST_POINTS, Study
 from scalestudy.config.point import Point
-from scalestudy.config.settings import WITHOUT_SITE, DataSettings, StoredSettings, TrainSettings
+from scalestudy.config.settings import (
+    WITHOUT_SITE,
+    DataSettings,
+    StoredSettings,
+    TrainSettings,
+)
 from scalestudy.config.task_sources import digests, source_files
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import Traits, traits
@@ -46,7 +51,9 @@ class RunOrder(StoredSettings):
         """
         names = dict.fromkeys(point.block for point in points)
         blocks = {name: place for place, name in enumerate(names)}
-        points = sorted(points, key=lambda point: (blocks[point.block], self._digest(point)))
+        points = sorted(
+            points, key=lambda point: (blocks[point.block], self._digest(point))
+        )
         return [
             point.model_copy(update={"place": place, "blocks": len(blocks)})
             for place, point in enumerate(points)
@@ -76,7 +83,9 @@ def expand(study: Study, **resources: Any) -> list[Point]:
     sources = cache(lambda read: digests(source_files(study.task, read)))
     for values in product(*study.sweep.other.values()):
         swept = dict(zip(study.sweep.other, values, strict=True))
-        for kind, workers, seed in product(strategies, study.sweep.workers, study.sweep.seed):
+        for kind, workers, seed in product(
+            strategies, study.sweep.workers, study.sweep.seed
+        ):
             if kind.most_workers is None or workers <= kind.most_workers:
                 point = _point(study, swept, kind, workers, seed, machine)
                 point = point.model_copy(update={"sources": sources(point.data.read)})
@@ -97,10 +106,17 @@ def _without_repeated_trainings(points: Sequence[Point]) -> list[Point]:
 
 
 def _point(
-    study: Study, swept: dict[str, Any], kind: Traits, workers: int, seed: int, machine: Machine
+    study: Study,
+    swept: dict[str, Any],
+    kind: Traits,
+    workers: int,
+    seed: int,
+    machine: Machine,
 ) -> Point:
     sections = {name: getattr(study, name).model_dump() for name in ("train", "launch")}
-    sections["data"] = study.data.model_dump(exclude_unset=True)  # a task may set the other keys
+    sections["data"] = study.data.model_dump(
+        exclude_unset=True
+    )  # a task may set the other keys
     for name, value in swept.items():
         section, key = name.split(".")
         sections[section][key] = value
@@ -111,14 +127,22 @@ def _point(
     known = kind.engine in environments
     launch["environments"] = {kind.engine: environments[kind.engine]} if known else None
     places = max(workers, kind.processes_of(workers))
-    nodes = machine.nodes(places, launch["cpus_per_worker"], launch["device"], launch["workers_per_node"])
+    nodes = machine.nodes(
+        places, launch["cpus_per_worker"], launch["device"], launch["workers_per_node"]
+    )
     if launch["workers_per_node"] is not None:
         _refuse_placement(study, launch, places, machine)
         # The actual number, so that equal placements are one point: two workers on one node, whether two or
         # four may be there.
         launch["workers_per_node"] = -(-places // nodes)
-    if not kind.synchronous and workers > 1 and sections["train"]["deterministic"] is None:
-        sections["train"]["deterministic"] = False  # the order of updates depends on who is faster
+    if (
+        not kind.synchronous
+        and workers > 1
+        and sections["train"]["deterministic"] is None
+    ):
+        sections["train"]["deterministic"] = (
+            False  # the order of updates depends on who is faster
+        )
     train = TrainSettings.model_validate(sections["train"])
     return Point.model_validate(
         {
@@ -130,14 +154,23 @@ def _point(
             "workers": workers,
             "seed": seed,
             "swept": swept,
-            "data": study.brought.complete_data(DataSettings.model_validate(sections["data"])),
-            "train": study.brought.complete_train(train, device=machine.device(launch["device"])),
-            "terms": {"implementation": kind.implementation(workers, nodes), "launch": launch},
+            "data": study.brought.complete_data(
+                DataSettings.model_validate(sections["data"])
+            ),
+            "train": study.brought.complete_train(
+                train, device=machine.device(launch["device"])
+            ),
+            "terms": {
+                "implementation": kind.implementation(workers, nodes),
+                "launch": launch,
+            },
         }
     )
 
 
-def _refuse_placement(study: Study, launch: dict[str, Any], workers: int, machine: Machine) -> None:
+def _refuse_placement(
+    study: Study, launch: dict[str, Any], workers: int, machine: Machine
+) -> None:
     """Refuse a number of workers on a node where there is no queue, or that does not fit."""
     asked, key = launch["workers_per_node"], "launch.workers_per_node"
     if launch["on"] in WITHOUT_SITE:
@@ -166,7 +199,9 @@ def _refuse_sweep(study: Study, strategies: Sequence[Traits]) -> None:
                 f"workers = {list(sweep.workers)}{study.place.of('sweep.workers', 'sweep.strategy')}",
                 f'Add 1 to workers, or take "{kind.name}" out of strategy.',
             )
-    count = prod(map(len, (sweep.strategy, sweep.workers, sweep.seed, *sweep.other.values())))
+    count = prod(
+        map(len, (sweep.strategy, sweep.workers, sweep.seed, *sweep.other.values()))
+    )
     if count > MOST_POINTS:
         raise UserError(
             f"at most {MOST_POINTS} points in a study",
@@ -178,9 +213,19 @@ def _refuse_sweep(study: Study, strategies: Sequence[Traits]) -> None:
 def _refuse_communication(study: Study, strategies: Sequence[Traits]) -> None:
     """Refuse `communication` if no strategy has a choice of collectives."""
     key = "launch.communication"
-    by = [name for name in (study.launch.communication, *study.sweep.other.get(key, ())) if name != "auto"]
-    means = [(kind.engine, name) for kind in strategies for name in kind.stands_for or (kind.name,)]
-    if by and not any(engine_traits(engine).communications(name) for engine, name in means):
+    by = [
+        name
+        for name in (study.launch.communication, *study.sweep.other.get(key, ()))
+        if name != "auto"
+    ]
+    means = [
+        (kind.engine, name)
+        for kind in strategies
+        for name in kind.stands_for or (kind.name,)
+    ]
+    if by and not any(
+        engine_traits(engine).communications(name) for engine, name in means
+    ):
         raise UserError(
             'a strategy to which `communication` applies: "multiworker", or "native" across nodes',
             f'"{by[0]}" for {", ".join(study.sweep.strategy)}{study.place.of(key)}',

@@ -15,10 +15,14 @@ TF32_SINCE = (8, 0)
 """Compute capability of Ampere, the first with TensorFloat-32 (NVIDIA A100 white paper, 2020)."""
 SMALLEST_COMPILED = 2**20
 """Smallest bucket in bytes that PyTorch's `DDPOptimizer` takes: the first bucket of its default sizes."""
-TF32_NEEDS = 'GPUs from Ampere on (compute capability 8.0 or higher) for precision = "tf32"'
+TF32_NEEDS = (
+    'GPUs from Ampere on (compute capability 8.0 or higher) for precision = "tf32"'
+)
 
 
-def without_tf32(precision: str, device: str, capability: tuple[int, int] | None) -> str | None:
+def without_tf32(
+    precision: str, device: str, capability: tuple[int, int] | None
+) -> str | None:
     """The device, in words, if `precision` is "tf32" and a "cpu" or "gpu" is known to lack it; else None."""
     if precision == "tf32" and device == "cpu":
         return "a CPU"
@@ -50,7 +54,9 @@ class Machine:
 
     def device(self, asked: str) -> str:
         """Device of the workers, "cpu" or "gpu", for a value of `launch.device`."""
-        return "cpu" if asked == "cpu" or (asked == "auto" and self.gpus == 0) else "gpu"
+        return (
+            "cpu" if asked == "cpu" or (asked == "auto" and self.gpus == 0) else "gpu"
+        )
 
     def cpus_per_worker(self, device: str = "auto") -> int:
         """Default number of cores of a worker: 1, or on GPUs one GPU's share of the node's cores."""
@@ -59,7 +65,11 @@ class Machine:
         return max(1, self.cores // max(self.gpus, self.node_gpus or 0))
 
     def nodes(
-        self, workers: int, cpus_per_worker: int, device: str = "auto", at_most: int | None = None
+        self,
+        workers: int,
+        cpus_per_worker: int,
+        device: str = "auto",
+        at_most: int | None = None,
     ) -> int:
         """Number of nodes that this many workers need, with `at_most` so many on a node."""
         if not self.cluster:
@@ -79,7 +89,10 @@ class Machine:
 def refuse_impossible(point: Point, study: Study, machine: Machine) -> None:
     """Refuse a point that cannot run; raises UserError with the line and a remedy."""
     for expected, received, action, keys in chain(
-        _of_settings(point, study), _of_training(point), _of_exchange(point), _of_machine(point, machine)
+        _of_settings(point, study),
+        _of_training(point),
+        _of_exchange(point),
+        _of_machine(point, machine),
     ):
         raise UserError(expected, f"{received}{study.place.of(*keys)}", action)
 
@@ -106,7 +119,9 @@ def _of_one_node(point: Point, machine: Machine) -> int:
 
 def _nodes(point: Point, machine: Machine) -> int:
     launch = point.launch
-    return machine.nodes(point.workers, launch.cpus_per_worker, launch.device, launch.workers_per_node)
+    return machine.nodes(
+        point.workers, launch.cpus_per_worker, launch.device, launch.workers_per_node
+    )
 
 
 def _cores(count: int) -> str:
@@ -125,7 +140,11 @@ def _of_settings(point: Point, study: Study) -> Iterator[_Obstacle]:
         )
     weights = point.train.weights
     # A task file decides in its own code; see tasks/load.py.
-    if weights is not None and is_ours(point.task) and "weights" not in study.brought.train:
+    if (
+        weights is not None
+        and is_ours(point.task)
+        and "weights" not in study.brought.train
+    ):
         yield (
             "a task whose model takes initial weights, for train.weights",
             f'weights = "{weights}" for {point.task}',
@@ -180,7 +199,10 @@ def _of_exchange(point: Point) -> Iterator[_Obstacle]:
     kind, train, wire = point.traits, point.train, point.launch.compression
     if train.accumulate > 1 and train.sync_batch_norm:
         yield _contradiction(
-            point, "train.accumulate", "train.sync_batch_norm", "normalises each micro-batch by itself"
+            point,
+            "train.accumulate",
+            "train.sync_batch_norm",
+            "normalises each micro-batch by itself",
         )
     if kind.most_workers == 1:
         return
@@ -197,15 +219,24 @@ def _of_exchange(point: Point) -> Iterator[_Obstacle]:
         )
     if wire != "none" and wire not in kind.compressions:
         names = [name for name in working_names() if wire in traits(name).compressions]
-        others = " or ".join(f'"{name}"' for name in names if traits(name).engine == point.engine)
+        others = " or ".join(
+            f'"{name}"' for name in names if traits(name).engine == point.engine
+        )
         yield (
             f"a strategy that supports launch.compression = {wire}",
             f"{point.implementation}, for point {point.name}",
-            f"Use {others}, or remove launch.compression." if others else "Remove launch.compression.",
+            f"Use {others}, or remove launch.compression."
+            if others
+            else "Remove launch.compression.",
             ("launch.compression", "sweep.strategy"),
         )
     if wire != "none" and train.precision == "float64":
-        yield _contradiction(point, "launch.compression", "train.precision", "rounds gradients to 16 bits")
+        yield _contradiction(
+            point,
+            "launch.compression",
+            "train.precision",
+            "rounds gradients to 16 bits",
+        )
 
 
 def _of_asynchronous(point: Point) -> Iterator[_Obstacle]:
@@ -236,7 +267,11 @@ def _contradiction(point: Point, key: str, other: str, why: str) -> _Obstacle:
 
 
 def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
-    kind, of_point, nodes = point.traits, f"for point {point.name}", _nodes(point, machine)
+    kind, of_point, nodes = (
+        point.traits,
+        f"for point {point.name}",
+        _nodes(point, machine),
+    )
     if not (kind.spans_nodes or kind.one_device) and nodes > 1:
         yield (
             f"workers that fit on one node for {point.implementation}",
@@ -248,7 +283,10 @@ def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
     needed = 1 if kind.one_device else min(point.workers, _of_one_node(point, machine))
     if device == "gpu" and needed > machine.gpus:
         noun = "worker" if point.workers == 1 else "workers"
-        available = f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}" + " a node" * machine.cluster
+        available = (
+            f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}"
+            + " a node" * machine.cluster
+        )
         yield (
             "a GPU for every worker",
             f"{point.workers} {noun} on {available if machine.gpus else 'no GPU'} {of_point}",
@@ -257,7 +295,12 @@ def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
             ("sweep.workers", "launch.device", "sweep.strategy"),
         )
     if lacking := without_tf32(point.train.precision, device, machine.capability):
-        yield TF32_NEEDS, f"{lacking} {of_point}", 'Set precision = "float32".', ("train.precision",)
+        yield (
+            TF32_NEEDS,
+            f"{lacking} {of_point}",
+            'Set precision = "float32".',
+            ("train.precision",),
+        )
     # A cluster grants no core twice, so its runs cannot be oversubscribed.
     if machine.cluster and (reason := oversubscription(point, machine)):
         yield (

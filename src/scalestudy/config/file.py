@@ -49,15 +49,23 @@ class QualityMargin:
         """
         percent = _PERCENT.fullmatch(given.strip()) if isinstance(given, str) else None
         value = Decimal(percent[1]) / 100 if percent else given
-        number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        number = isinstance(value, int | float | Decimal) and not isinstance(
+            value, bool
+        )
         if not number or not 0 < value < LARGEST_MARGIN:
-            raise ValueError('a number above 0 in units of the metric, or a percentage as "2 %"')
+            raise ValueError(
+                'a number above 0 in units of the metric, or a percentage as "2 %"'
+            )
         return cls(float(value), relative=percent is not None)
 
     @property
     def key(self) -> float | str:
         """The margin as in a study file."""
-        return f"{(Decimal(repr(self.value)) * 100).normalize():f} %" if self.relative else self.value
+        return (
+            f"{(Decimal(repr(self.value)) * 100).normalize():f} %"
+            if self.relative
+            else self.value
+        )
 
     def __str__(self) -> str:
         return str(self.key)
@@ -86,7 +94,11 @@ class SweepSettings(StoredSettings):
 
 
 def _margin(given: object) -> object:
-    return given if given is None or isinstance(given, QualityMargin) else QualityMargin.parse(given)
+    return (
+        given
+        if given is None or isinstance(given, QualityMargin)
+        else QualityMargin.parse(given)
+    )
 
 
 class Study(StoredSettings):
@@ -99,10 +111,14 @@ class Study(StoredSettings):
     or the path of your own Python file."""
     title: str = Field(default="", examples=["U-Net on nuclei: how many GPUs?"])
     """Title of the report. By default, the name of the study."""
-    description: str = Field(default="", examples=["Which request is worth it for the proposal of May?"])
+    description: str = Field(
+        default="", examples=["Which request is worth it for the proposal of May?"]
+    )
     """A sentence or two below the title, for readers who do not know the study."""
     quality_margin: Annotated[
-        QualityMargin | None, BeforeValidator(_margin), PlainSerializer(lambda margin: margin and margin.key)
+        QualityMargin | None,
+        BeforeValidator(_margin),
+        PlainSerializer(lambda margin: margin and margin.key),
     ] = Field(default=None, examples=[0.01, "2 %"])
     """How much worse than one worker's the quality may be to count as no worse: in units of the metric, or as
     a percentage. By default, a rule for the metric."""
@@ -144,16 +160,28 @@ TEXTS = ("title", "description")
 def study_toml(study: Study) -> str:
     """Write a study as a study file, with the keys that differ from their defaults."""
     lines = [toml_line("name", study.name), toml_line("task", _escape(study.task))]
-    lines += [toml_line(key, _escape(text)) for key in TEXTS if (text := getattr(study, key))]
-    lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
+    lines += [
+        toml_line(key, _escape(text)) for key in TEXTS if (text := getattr(study, key))
+    ]
+    lines += (
+        [toml_line("quality_margin", study.quality_margin.key)]
+        if study.quality_margin
+        else []
+    )
     lines += ["", "[sweep]"]
     sweep = study.sweep.model_dump(mode="json")
     swept = {key: sweep[key] for key in SWEPT} | dict(study.sweep.other)
     lines += [toml_line(key, _escape(values)) for key, values in swept.items()]
     for section in ALL_SECTIONS:
-        given = getattr(study, section).model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+        given = getattr(study, section).model_dump(
+            mode="json", exclude_defaults=True, exclude_none=True
+        )
         if given:
-            lines += ["", f"[{section}]", *(toml_line(key, _escape(value)) for key, value in given.items())]
+            lines += [
+                "",
+                f"[{section}]",
+                *(toml_line(key, _escape(value)) for key, value in given.items()),
+            ]
     return "\n".join(lines) + "\n"
 
 

@@ -37,7 +37,9 @@ class WrongFormula(WrongValue):
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:
     """The known word that the user probably meant."""
-    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), None)
+    return next(
+        iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), None
+    )
 
 
 class Range(NamedTuple):
@@ -61,7 +63,11 @@ class Range(NamedTuple):
         whole = isinstance(self.default, int)
         if not isinstance(value, int | float) or (whole and isinstance(value, float)):
             return None
-        return (value if whole else float(value)) if self.low <= value <= self.high else None
+        return (
+            (value if whole else float(value))
+            if self.low <= value <= self.high
+            else None
+        )
 
 
 class FormulaTerm(NamedTuple):
@@ -72,7 +78,9 @@ class FormulaTerm(NamedTuple):
     weight: float = 1.0
 
     def __str__(self) -> str:
-        parameters = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        parameters = ", ".join(
+            f"{name}={value}" for name, value in self.parameters.items()
+        )
         call = f"{self.name}({parameters})" if parameters else self.name
         return call if self.weight == 1.0 else f"{self.weight!r}*{call}"
 
@@ -230,11 +238,15 @@ def operations_of(text: str) -> tuple[Operation, ...]:
     names = [term.name for term in terms]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise WrongFormula(f"{EXAMPLES['operation']} each once", f"Remove the second {twice}.")
+        raise WrongFormula(
+            f"{EXAMPLES['operation']} each once", f"Remove the second {twice}."
+        )
     operations = []
     for term in terms:
         defaults = {name: allowed.default for name, allowed in KINDS[term.name].items()}
-        operations.append(Operation(term.name, MappingProxyType(defaults | term.parameters)))
+        operations.append(
+            Operation(term.name, MappingProxyType(defaults | term.parameters))
+        )
     return tuple(operations)
 
 

@@ -44,7 +44,15 @@ UNSWEPT: dict[str, type[StrictModel]] = {"plan": PlanSettings}
 ALL_SECTIONS = SECTIONS | UNSWEPT
 _MODELS = ALL_SECTIONS | {"sweep": SweptValue}
 SWEEP_KEYS = tuple(SweptValue.model_fields)
-TOP_KEYS = ("task", "name", "title", "description", "quality_margin", *ALL_SECTIONS, "sweep")
+TOP_KEYS = (
+    "task",
+    "name",
+    "title",
+    "description",
+    "quality_margin",
+    *ALL_SECTIONS,
+    "sweep",
+)
 _SITE_KEYS = """
     partition account bill qos constraint gpus_per_node cpus_per_node exclusive memory_per_node
     tasks_per_node gpu_request time_limit requeues signal_lead modules module_purge scratch launcher
@@ -67,8 +75,16 @@ def full_name(key: str) -> str | None:
     """Dotted name of a section's key: "epochs" -> "train.epochs"; None for others, as "seed" of [sweep]."""
     section, _, rest = key.rpartition(".")
     if section:
-        return key if section in SECTIONS and rest in SECTIONS[section].model_fields else None
-    owners = [name for name, model in SECTIONS.items() if key in model.model_fields and key not in SWEEP_KEYS]
+        return (
+            key
+            if section in SECTIONS and rest in SECTIONS[section].model_fields
+            else None
+        )
+    owners = [
+        name
+        for name, model in SECTIONS.items()
+        if key in model.model_fields and key not in SWEEP_KEYS
+    ]
     return f"{owners[0]}.{key}" if owners else None
 
 
@@ -81,12 +97,26 @@ def check_value(name: str, value: Any) -> Any:
     section, key = name.split(".")
     try:
         # Strict as in JSON: "8" is not 8 and true is not 1, but a list is allowed for a pair.
-        model = _MODELS[section].model_validate_json(json.dumps({key: value}), strict=True)
+        model = _MODELS[section].model_validate_json(
+            json.dumps({key: value}), strict=True
+        )
     except ValidationError as error:
-        causes = [part["ctx"]["error"] for part in error.errors() if part["type"] == "value_error"]
-        formula = next((cause for cause in causes if isinstance(cause, WrongFormula)), None)
-        raise formula or WrongValue(str(causes[0]) if causes else describe_key(name)) from None
-    except (TypeError, ValueError, RecursionError):  # not representable in JSON: a date, a huge number
+        causes = [
+            part["ctx"]["error"]
+            for part in error.errors()
+            if part["type"] == "value_error"
+        ]
+        formula = next(
+            (cause for cause in causes if isinstance(cause, WrongFormula)), None
+        )
+        raise formula or WrongValue(
+            str(causes[0]) if causes else describe_key(name)
+        ) from None
+    except (
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):  # not representable in JSON: a date, a huge number
         raise WrongValue(describe_key(name)) from None
     return model.model_dump(mode="json")[key]
 
@@ -111,7 +141,9 @@ def wanted(schema: dict[str, Any]) -> str:
     if "wanted" in schema:
         return str(schema["wanted"])
     if "anyOf" in schema:
-        return " or ".join(wanted(part) for part in schema["anyOf"] if part.get("type") != "null")
+        return " or ".join(
+            wanted(part) for part in schema["anyOf"] if part.get("type") != "null"
+        )
     if "enum" in schema:
         return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
     if "const" in schema:
@@ -119,20 +151,34 @@ def wanted(schema: dict[str, Any]) -> str:
     if schema.get("type") == "array":
         items = schema["prefixItems"]
         return f"a list of {len(items)} ({wanted(items[0])} each)"
-    words = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
-    bounds = [f"{word} {_figure(schema[key])}" for key, word in _BOUNDS.items() if key in schema]
+    words = {
+        "integer": "a whole number",
+        "number": "a number",
+        "boolean": "true or false",
+    }
+    bounds = [
+        f"{word} {_figure(schema[key])}"
+        for key, word in _BOUNDS.items()
+        if key in schema
+    ]
     text = "a string that is not empty" if schema.get("minLength") else "a string"
-    return words.get(schema.get("type", ""), text) + (f" {' and '.join(bounds)}" if bounds else "")
+    return words.get(schema.get("type", ""), text) + (
+        f" {' and '.join(bounds)}" if bounds else ""
+    )
 
 
 def shown(value: Any) -> str:
     """Write a value as in a study file, shortened if it is long."""
     try:
         plain = isinstance(value, date | time)
-        text = str(value) if plain else json.dumps(value, default=str, ensure_ascii=False)
+        text = (
+            str(value) if plain else json.dumps(value, default=str, ensure_ascii=False)
+        )
     except ValueError:  # Python does not print integers of more than 4300 digits
         return "a number of thousands of digits"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+    return (
+        text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+    )
 
 
 class UndefinedVariable(ValueError):

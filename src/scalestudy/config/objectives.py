@@ -7,7 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from scalestudy.config.formula import FormulaTerm, Range, WrongFormula, parse_call, parse_sum
+from scalestudy.config.formula import (
+    FormulaTerm,
+    Range,
+    WrongFormula,
+    parse_call,
+    parse_sum,
+)
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import Registry
 
@@ -44,20 +50,36 @@ def metric_term(text: str) -> FormulaTerm:
 def metric_key(term: FormulaTerm) -> str:
     """The metric's name in results, with parameters that are not the default: `f1`, `top_k_3`."""
     ranges = METRICS[term.name]
-    given = [value for name, value in term.parameters.items() if value != ranges[name].default]
+    given = [
+        value
+        for name, value in term.parameters.items()
+        if value != ranges[name].default
+    ]
     return "_".join(
-        [term.name, *(f"{value:g}" if isinstance(value, float) else str(value) for value in given)]
+        [
+            term.name,
+            *(
+                f"{value:g}" if isinstance(value, float) else str(value)
+                for value in given
+            ),
+        ]
     )
 
 
-def refuse_unfit(terms: Iterable[FormulaTerm], classes: int | None, where: str = "") -> None:
+def refuse_unfit(
+    terms: Iterable[FormulaTerm], classes: int | None, where: str = ""
+) -> None:
     """Refuse metrics that are meaningless for data of this number of classes; None if unknown.
 
     Raises:
         UserError: A metric does not fit; the error names it, `where` it is set, and a remedy.
     """
     for term in terms:
-        k = term.parameters.get("k", METRICS["top_k"]["k"].default) if term.name == "top_k" else 0
+        k = (
+            term.parameters.get("k", METRICS["top_k"]["k"].default)
+            if term.name == "top_k"
+            else 0
+        )
         if classes and isinstance(k, int) and k >= classes:
             raise UserError(
                 f"k below the {classes} classes for top_k, which would always be 1",
@@ -129,8 +151,12 @@ _SHARES = """
     dice dice_coef dice_coefficient dice_score dsc
     boundary_f1 object_ap top_k auroc average_precision
 """
-_ERRORS = "ece brier error error_rate err top1_error top5_error misclassification wer cer"
-_SIGNED = "cosine_similarity concordance_correlation pearson_correlation r2 r2_score ssim"
+_ERRORS = (
+    "ece brier error error_rate err top1_error top5_error misclassification wer cer"
+)
+_SIGNED = (
+    "cosine_similarity concordance_correlation pearson_correlation r2 r2_score ssim"
+)
 """At most 1, and below 0 for bad models."""
 _GAINS = "true_positives true_negatives psnr"
 _LOSSES = """
@@ -148,10 +174,19 @@ def _squeeze(name: str) -> str:
 
 
 _TABLE = (
-    {_squeeze(name): Sense("higher", bounded=True, whole=1.0) for name in _SHARES.split()}
-    | {_squeeze(name): Sense("higher", bounded=False, whole=1.0) for name in _SIGNED.split()}
+    {
+        _squeeze(name): Sense("higher", bounded=True, whole=1.0)
+        for name in _SHARES.split()
+    }
+    | {
+        _squeeze(name): Sense("higher", bounded=False, whole=1.0)
+        for name in _SIGNED.split()
+    }
     | {_squeeze(name): Sense("higher", bounded=False) for name in _GAINS.split()}
-    | {_squeeze(name): Sense("lower", bounded=True, whole=1.0) for name in _ERRORS.split()}
+    | {
+        _squeeze(name): Sense("lower", bounded=True, whole=1.0)
+        for name in _ERRORS.split()
+    }
     | {_squeeze(name): Sense("lower", bounded=False) for name in _LOSSES.split()}
 )
 

@@ -19,7 +19,13 @@ from scalestudy.config.catalog import (
 from scalestudy.config.file import FEWER, MOST_POINTS, TEXTS, QualityMargin, Study
 from scalestudy.config.removed import key_instead
 from scalestudy.config.toml_text import KeyLines, read_text, toml_table
-from scalestudy.plugins.engines import DEFAULT, engine_of_imports, engine_traits, find_engines, label_of
+from scalestudy.plugins.engines import (
+    DEFAULT,
+    engine_of_imports,
+    engine_traits,
+    find_engines,
+    label_of,
+)
 from scalestudy.plugins.strategies import named, of_engine, traits
 from scalestudy.util.errors import UserError
 
@@ -69,13 +75,22 @@ class _Parser:
         for key in table:
             if key not in keys.TOP_KEYS:
                 self._unknown(key, key, "", keys.TOP_KEYS)
-        sections = {name: self._section(name, self._table(table, name)) for name in keys.ALL_SECTIONS}
+        sections = {
+            name: self._section(name, self._table(table, name))
+            for name in keys.ALL_SECTIONS
+        }
         sweep = self._sweep(self._table(table, "sweep"))
         for name in sweep["other"]:
             section, key = name.split(".")
             if key in sections[section]:
                 expected = f"{key} under [{section}] or under [sweep]"
-                self._wrong(expected, "it under both", f"sweep.{key}", "Keep one of the two.", literal=True)
+                self._wrong(
+                    expected,
+                    "it under both",
+                    f"sweep.{key}",
+                    "Keep one of the two.",
+                    literal=True,
+                )
         brought = task_defaults(self._task(table))
         sweep["strategy"] = self._strategies(brought, sweep.get("strategy"))
         top = {
@@ -84,7 +99,9 @@ class _Parser:
             "quality_margin": self._margin(table),
             **{key: self._words(table, key) for key in TEXTS if key in table},
         }
-        return Study.model_validate({**top, "sweep": sweep, **sections}).placed(self.place, brought)
+        return Study.model_validate({**top, "sweep": sweep, **sections}).placed(
+            self.place, brought
+        )
 
     def _table(self, table: dict[str, Any], name: str) -> dict[str, Any]:
         section = table.get(name, {})
@@ -98,7 +115,9 @@ class _Parser:
         for key in table:
             if key not in known:
                 self._unknown(key, f"{section}.{key}", section, known)
-        return {key: self._value(f"{section}.{key}", value) for key, value in table.items()}
+        return {
+            key: self._value(f"{section}.{key}", value) for key, value in table.items()
+        }
 
     def _sweep(self, table: dict[str, Any]) -> dict[str, Any]:
         lists: dict[str, Any] = {}
@@ -110,28 +129,51 @@ class _Parser:
                 continue
             name = keys.full_name(written)
             if name is None:
-                inner = [key for model in keys.SECTIONS.values() for key in model.model_fields]
+                inner = [
+                    key
+                    for model in keys.SECTIONS.values()
+                    for key in model.model_fields
+                ]
                 self._unknown(written, at, "sweep", (*keys.SWEEP_KEYS, *inner))
             if name in other:
-                self._wrong(f"{name} once in [sweep]", "it twice", at, "Keep one of the two.", literal=True)
+                self._wrong(
+                    f"{name} once in [sweep]",
+                    "it twice",
+                    at,
+                    "Keep one of the two.",
+                    literal=True,
+                )
             other[name] = self._list(name, given, at)
         return {**lists, "other": other}
 
     def _list(self, name: str, given: Any, at: str) -> list[Any]:
-        values = given if isinstance(given, list) and not _is_value(name, given) else [given]
+        values = (
+            given if isinstance(given, list) and not _is_value(name, given) else [given]
+        )
         label = name.removeprefix("sweep.")
         if not values:
             action = "Add values, or remove the key."
             self._wrong(f"at least one value for {label}", [], at, action)
         if len(values) > MOST_POINTS:
             received = f"{len(values)} values of {label}"
-            self._wrong(f"at most {MOST_POINTS} points in a study", received, at, FEWER, literal=True)
+            self._wrong(
+                f"at most {MOST_POINTS} points in a study",
+                received,
+                at,
+                FEWER,
+                literal=True,
+            )
         valid: dict[str, Any] = {}
         for value in values:
             checked = self._value(name, value, at)
             text = json.dumps(checked)
             if text in valid:
-                self._wrong(f"each value of {label} once", value, at, "Remove the repeated value.")
+                self._wrong(
+                    f"each value of {label} once",
+                    value,
+                    at,
+                    "Remove the repeated value.",
+                )
             valid[text] = checked
         return list(valid.values())
 
@@ -139,19 +181,27 @@ class _Parser:
         at = at or name
         label = name.removeprefix("sweep.")
         value = self._expanded(value, label, at)
-        is_file = name == "data.read" or (name == "train.weights" and value not in ("imagenet", "none"))
+        is_file = name == "data.read" or (
+            name == "train.weights" and value not in ("imagenet", "none")
+        )
         if is_file and isinstance(value, str) and value:
-            value = str((self.path.absolute().parent / Path(value).expanduser()).resolve())
+            value = str(
+                (self.path.absolute().parent / Path(value).expanduser()).resolve()
+            )
         if name == "launch.environments" and isinstance(value, dict):
             value = {engine: self._absolute(place) for engine, place in value.items()}
         try:
             return keys.check_value(name, value)
         except keys.WrongValue as wrong:
-            self._wrong(f"{wrong} for {label}", value, at, wrong.action or _repair(name, value))
+            self._wrong(
+                f"{wrong} for {label}", value, at, wrong.action or _repair(name, value)
+            )
 
     def _absolute(self, place: Any) -> Any:
         written = isinstance(place, str) and place
-        return os.path.abspath(self.path.absolute().parent / place) if written else place
+        return (
+            os.path.abspath(self.path.absolute().parent / place) if written else place
+        )
 
     def _expanded(self, value: Any, name: str, at: str) -> Any:
         if isinstance(value, list):
@@ -163,35 +213,51 @@ class _Parser:
         try:
             return keys.expand_range(value)
         except keys.UndefinedVariable as undefined:
-            expected = f"the environment variable {undefined}, which {name} uses, to be set"
+            expected = (
+                f"the environment variable {undefined}, which {name} uses, to be set"
+            )
             action = f"Run `export {undefined}=...` first, or write the value itself ($$ for a literal $)."
             self._wrong(expected, value, at, action)
 
     def _name(self, table: dict[str, Any]) -> str:
         name = self._expanded(table.get("name", self.path.stem), "name", "name")
-        if not isinstance(name, str) or not re.fullmatch(r"[^\W_][\w .,+=@-]{0,99}", name):
-            expected = (
-                "a name that is valid as a folder (letters, digits and .,+=@-, a letter or digit first)"
-            )
+        if not isinstance(name, str) or not re.fullmatch(
+            r"[^\W_][\w .,+=@-]{0,99}", name
+        ):
+            expected = "a name that is valid as a folder (letters, digits and .,+=@-, a letter or digit first)"
             self._wrong(expected, name, "name", 'Write name = "my-study".')
         return name
 
     def _task(self, table: dict[str, Any]) -> str:
         if "task" not in table:
             action = 'Write task = "unet" first.'
-            self._wrong("a task at the top of the file", "none", "task", action, literal=True)
+            self._wrong(
+                "a task at the top of the file", "none", "task", action, literal=True
+            )
         task = self._expanded(table["task"], "task", "task")
         known = [*TASKS.names(), *(f"{PREFIX}{name}" for name in applications())]
-        if isinstance(task, str) and (task in known or (is_application(task) and not applications())):
+        if isinstance(task, str) and (
+            task in known or (is_application(task) and not applications())
+        ):
             return task
         if not isinstance(task, str) or not task.endswith(".py"):
-            names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}MODEL"])
+            names = ", ".join(
+                f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}MODEL"]
+            )
             action = _did_you_mean(task, known, "Name a task, or a file ending in .py.")
-            self._wrong(f"{names} or the path of a Python file for task", task, "task", action)
+            self._wrong(
+                f"{names} or the path of a Python file for task", task, "task", action
+            )
         file = (self.path.absolute().parent / task).resolve()
         if not file.is_file():
             action = "Correct the path. It is relative to the study file."
-            self._wrong("the file of the task", f"{file}, which does not exist", "task", action, literal=True)
+            self._wrong(
+                "the file of the task",
+                f"{file}, which does not exist",
+                "task",
+                action,
+                literal=True,
+            )
         return str(file)
 
     def _strategies(self, brought: TaskDefaults, given: list[str] | None) -> list[str]:
@@ -205,7 +271,9 @@ class _Parser:
             if brought.engine is None and len(found) > 1:
                 self._refuse_two_engines(brought.task, found)
             return [engine_traits(needed).default_strategy]
-        if brought.engine is None and needed == DEFAULT:  # Keras models, which every engine computes
+        if (
+            brought.engine is None and needed == DEFAULT
+        ):  # Keras models, which every engine computes
             return given
         choices = ", ".join(row.name for row in of_engine(needed))
         for name in given:
@@ -214,7 +282,9 @@ class _Parser:
                 action = "Take one of these, or another task."
                 if brought.engine is None:
                     action = f'Take one of these, or write engine = "{DEFAULT}" in a task file for Keras.'
-                self._wrong(f"strategies of {of}: {choices}", name, "sweep.strategy", action)
+                self._wrong(
+                    f"strategies of {of}: {choices}", name, "sweep.strategy", action
+                )
         return given
 
     def _refuse_two_engines(self, task: str, found: list[str]) -> NoReturn:
@@ -231,9 +301,18 @@ class _Parser:
 
     def _words(self, table: dict[str, Any], key: str) -> str:
         words = self._expanded(table[key], key, key)
-        if not isinstance(words, str) or not words.strip() or len(words) > MOST_CHARACTERS:
+        if (
+            not isinstance(words, str)
+            or not words.strip()
+            or len(words) > MOST_CHARACTERS
+        ):
             expected = f"a text of 1 to {MOST_CHARACTERS} characters for {key}"
-            self._wrong(expected, words, key, f'Write {key} = "What readers should know", or leave it out.')
+            self._wrong(
+                expected,
+                words,
+                key,
+                f'Write {key} = "What readers should know", or leave it out.',
+            )
         return " ".join(words.split())
 
     def _margin(self, table: dict[str, Any]) -> QualityMargin | None:
@@ -244,7 +323,9 @@ class _Parser:
             action = 'Write quality_margin = 0.01, or quality_margin = "2 %".'
             self._wrong(f"{error} for {key}", table[key], key, action)
 
-    def _unknown(self, key: str, at: str, section: str, known: tuple[str, ...]) -> NoReturn:
+    def _unknown(
+        self, key: str, at: str, section: str, known: tuple[str, ...]
+    ) -> NoReturn:
         inside = f"[{section}]" if section else "the top of the file"
         self._wrong(
             f"a known key in {inside}",
@@ -255,10 +336,18 @@ class _Parser:
         )
 
     def _wrong(
-        self, expected: str, received: Any, at: str, action: str, *, literal: bool = False
+        self,
+        expected: str,
+        received: Any,
+        at: str,
+        action: str,
+        *,
+        literal: bool = False,
     ) -> NoReturn:
         seen = received if literal else keys.shown(received)
-        raise UserError(expected, f"{seen}{self.place.at(at, at.rpartition('.')[0])}", action)
+        raise UserError(
+            expected, f"{seen}{self.place.at(at, at.rpartition('.')[0])}", action
+        )
 
 
 def _flatten(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -287,7 +376,11 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
     if section and key in keys.TOP_KEYS:
         return f"`{key}` belongs at the top of the file, before the first [section]."
     sections = keys.ALL_SECTIONS
-    owners = [name for name, model in sections.items() if key in model.model_fields and name != section]
+    owners = [
+        name
+        for name, model in sections.items()
+        if key in model.model_fields and name != section
+    ]
     owners += ["sweep"] if key in keys.SWEEP_KEYS and section != "sweep" else []
     if owners:
         return f"`{key}` belongs in [{owners[0]}]."
@@ -298,19 +391,37 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
             "The number of nodes follows from `workers` in [sweep] and `workers_per_node` in [launch], or"
             " `tasks_per_node` in the site profile."
         )
-    homes = {section: known} | {name: tuple(model.model_fields) for name, model in sections.items()}
+    homes = {section: known} | {
+        name: tuple(model.model_fields) for name, model in sections.items()
+    }
     for name, names in homes.items():
         if close := keys.suggestion(key.rpartition(".")[2], names):
-            return f"Did you mean `{close}`?" if name == section else f"Did you mean `{close}` in [{name}]?"
+            return (
+                f"Did you mean `{close}`?"
+                if name == section
+                else f"Did you mean `{close}` in [{name}]?"
+            )
     return _INIT
 
 
 def _repair(name: str, value: Any) -> str:
     words = keys.choices(name)
-    if name == "sweep.strategy" and isinstance(value, str) and (strategy := named(value)):
+    if (
+        name == "sweep.strategy"
+        and isinstance(value, str)
+        and (strategy := named(value))
+    ):
         return f'Write "{strategy}", the name of {value} here.'
-    if isinstance(value, str) and not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
+    if (
+        isinstance(value, str)
+        and not words
+        and re.fullmatch(r"[-+0-9.e_]+|true|false", value)
+    ):
         return f"Write {value} without quotes."
-    if isinstance(value, list) and not name.startswith("sweep.") and "a list" not in keys.describe_key(name):
+    if (
+        isinstance(value, list)
+        and not name.startswith("sweep.")
+        and "a list" not in keys.describe_key(name)
+    ):
         return f"Set one value; to try several, write {name} under [sweep]."
     return _did_you_mean(value, words, f"Correct the value. {_INIT}")

@@ -141,7 +141,16 @@ class Point(StoredSettings):
 
     def identity(self) -> dict[str, Any]:
         """The settings that determine its results, as JSON values: equal settings compute the same."""
-        outside = {"name", "study", "schema_version", "swept", "also", "terms", "why", "files"}
+        outside = {
+            "name",
+            "study",
+            "schema_version",
+            "swept",
+            "also",
+            "terms",
+            "why",
+            "files",
+        }
         outside |= {"place", "blocks"}
         values = self.model_dump(mode="json", exclude=outside)
         del values["data"]["cache"]  # does not affect results
@@ -161,7 +170,10 @@ class Point(StoredSettings):
 
     def same_as(self, other: "Point") -> bool:
         """Whether both are the same point on the same terms, regardless of where their data are."""
-        return self.identity() == other.identity() and self.terms.timing() == other.terms.timing()
+        return (
+            self.identity() == other.identity()
+            and self.terms.timing() == other.terms.timing()
+        )
 
     @property
     def timed(self) -> "Point":
@@ -170,7 +182,9 @@ class Point(StoredSettings):
 
     def on(self, **terms: Any) -> "Point":
         """Return the point with other terms: `point.on(oversubscribed="…")`."""
-        return self.model_copy(update={"terms": Terms.model_validate(self.terms.model_dump() | terms)})
+        return self.model_copy(
+            update={"terms": Terms.model_validate(self.terms.model_dump() | terms)}
+        )
 
     @property
     def class_weights(self) -> tuple[float, ...] | None:
@@ -189,12 +203,19 @@ class Point(StoredSettings):
 
         The file is that of all points with its seed whose models are the same.
         """
-        alike: list[Any] = [self.task, self.sources, self.seed, self.train.precision == "float64"]
+        alike: list[Any] = [
+            self.task,
+            self.sources,
+            self.seed,
+            self.train.precision == "float64",
+        ]
         alike += [self.train.weights, self.train.input_scaling]
         alike.append(self.data.model_dump(mode="json", exclude={"cache"}))
         digest = hashlib.sha256(json.dumps(alike, sort_keys=True).encode()).hexdigest()
         file = f"{folder}/s{self.seed}-{digest[:8]}.npz"
-        return self.model_copy(update={"files": self.needed_files().model_copy(update={"initial": file})})
+        return self.model_copy(
+            update={"files": self.needed_files().model_copy(update={"initial": file})}
+        )
 
     def needed_files(self) -> PointFiles:
         """Paths of its data; raises UserError if it is only planned."""
@@ -217,7 +238,9 @@ class Point(StoredSettings):
     @property
     def global_batch(self) -> int:
         """Samples of all workers together in a full step."""
-        return self.train.step_batch * (self.workers if self.train.batch == "per-worker" else 1)
+        return self.train.step_batch * (
+            self.workers if self.train.batch == "per-worker" else 1
+        )
 
     @property
     def update_batch(self) -> int:

@@ -38,8 +38,12 @@ class OneOf:
     def __init__(self, names: Callable[[], Sequence[str]]) -> None:
         self._names = names
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._known, handler(source))
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            self._known, handler(source)
+        )
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -48,7 +52,9 @@ class OneOf:
 
     def _known(self, name: str) -> str:
         if name not in self._names():
-            raise ValueError("one of " + ", ".join(f'"{known}"' for known in self._names()))
+            raise ValueError(
+                "one of " + ", ".join(f'"{known}"' for known in self._names())
+            )
         return name
 
 
@@ -71,12 +77,21 @@ Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Pixels = Annotated[int, Field(gt=0, le=65_536)]
 Value = Annotated[float, Field(allow_inf_nan=False)]
 Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
-_SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size such as "32 MiB"'})
+_SIZE = Field(
+    pattern="^[1-9][0-9]{0,5} [KMG]iB$",
+    json_schema_extra={"wanted": 'a size such as "32 MiB"'},
+)
 BucketSize = Literal["auto", "all"] | Annotated[str, _SIZE]
 
 
 def _as_tuple(given: object) -> object:
-    return (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
+    return (
+        (given,)
+        if isinstance(given, str)
+        else tuple(given)
+        if isinstance(given, list)
+        else given
+    )
 
 
 Loss = Annotated[
@@ -88,15 +103,23 @@ Metrics = Annotated[
     tuple[str, ...],
     BeforeValidator(_as_tuple),
     AfterValidator(check_metrics),
-    Field(min_length=1, json_schema_extra={"wanted": 'a list of metrics such as ["f1", "top_k(k=5)"]'}),
+    Field(
+        min_length=1,
+        json_schema_extra={"wanted": 'a list of metrics such as ["f1", "top_k(k=5)"]'},
+    ),
 ]
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Weights = Annotated[
     tuple[Weight, ...],
-    Field(min_length=2, json_schema_extra={"wanted": "a list of numbers, one for each class"}),
+    Field(
+        min_length=2,
+        json_schema_extra={"wanted": "a list of numbers, one for each class"},
+    ),
 ]
 _OPERATIONS = Field(
-    json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/reference/augmentation.md'}
+    json_schema_extra={
+        "wanted": 'operations as "flip, rotate(15)", of docs/reference/augmentation.md'
+    }
 )
 Augment = Annotated[str, AfterValidator(checked_augmentation), _OPERATIONS]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -115,14 +138,18 @@ def _regular(text: str) -> str:
 
 
 Pattern = Annotated[
-    str, AfterValidator(_regular), Field(json_schema_extra={"wanted": "a regular expression"})
+    str,
+    AfterValidator(_regular),
+    Field(json_schema_extra={"wanted": "a regular expression"}),
 ]
 
 
 class StrictModel(BaseModel):
     """Base of all sections: unknown keys are errors, and values never change after reading."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
 
 
 class StoredSettings(StrictModel):
@@ -154,7 +181,9 @@ class DataSettings(StoredSettings):
     colours: dict[str, Colour] | None = Field(
         default=None,
         examples=[{"background": "#000000", "cell": "#ff0000", "ignore": "#ffffff"}],
-        json_schema_extra={"wanted": 'a table of colours by class, { cell = "#ff0000" }'},
+        json_schema_extra={
+            "wanted": 'a table of colours by class, { cell = "#ff0000" }'
+        },
     )
     """Colours (or greys) of the classes in the masks, in the order of the classes. Pixels of "ignore" count
     in no loss and no metric."""
@@ -168,7 +197,9 @@ class DataSettings(StoredSettings):
     """Column of a table that holds the files. By default, this and the other columns are found by name."""
     label_column: Name | None = Field(default=None, examples=["diagnosis"])
     """Column of a table that holds the classes."""
-    image_size: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[256, 256]])
+    image_size: tuple[Pixels, Pixels] | None = Field(
+        default=None, examples=[[256, 256]]
+    )
     """Height and width in pixels to which images are resized; see `fit`. By default, they keep their size."""
     fit: Literal["pad", "crop", "stretch"] = "pad"
     """How images are resized: "pad" and "crop" keep the aspect ratio and pad, or crop around the centre;
@@ -207,7 +238,9 @@ class PlanSettings(StoredSettings):
     """Samples of the planned training set; evaluations grow alike. By default, those of the study."""
     runs: Annotated[int, Field(gt=0, le=1_000_000)] = 1
     """How many such trainings a proposal requests."""
-    efficiency: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = EFFICIENCY_TARGET
+    efficiency: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = (
+        EFFICIENCY_TARGET
+    )
     """Cost efficiency that the choice must keep: 0.7 accepts 1 / 0.7 times the cost of the cheapest row."""
 
 
@@ -231,7 +264,9 @@ class TrainSettings(StoredSettings):
     metrics: Metrics | None = Field(default=None, examples=[["dice", "iou", "recall"]])
     """The metrics; the first one is the quality: iou, dice, accuracy, top_k, precision, recall, f1. By
     default, the task's own."""
-    class_weights: Literal["balanced"] | Weights | None = Field(default=None, examples=["balanced"])
+    class_weights: Literal["balanced"] | Weights | None = Field(
+        default=None, examples=["balanced"]
+    )
     """Factors of the cross-entropy of each class: one number for each class, or "balanced", the inverse of
     its share of the training set. By default, 1."""
     optimizer: Optimizer | None = None
@@ -251,7 +286,9 @@ class TrainSettings(StoredSettings):
     schedule: Schedule | None = None
     """The learning rate after the warm-up. "steps" halves it after 40, 60 and 75 % of the training;
     "linear" and "cosine" lower it to zero."""
-    precision: Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "float64"] = "float32"
+    precision: Literal[
+        "float32", "tf32", "mixed_bfloat16", "mixed_float16", "float64"
+    ] = "float32"
     """Arithmetic of the model. "float32" is IEEE's on every device. "tf32" lets GPUs from Ampere on round the
     factors of matrix products and convolutions to 10 bits; everything else stays float32."""
     xla: bool = False
@@ -279,7 +316,9 @@ class TrainSettings(StoredSettings):
     weights: Name | None = Field(default=None, examples=["imagenet"])
     """Initial weights of a pretrained model: "imagenet" (Keras's), a file of weights without the top layers,
     or "none" to train from scratch."""
-    input_scaling: Literal["unit", "pretrained"] | None = Field(default=None, examples=["pretrained"])
+    input_scaling: Literal["unit", "pretrained"] | None = Field(
+        default=None, examples=["pretrained"]
+    )
     """Input of a pretrained model: numbers from 0 to 1 ("unit"), or what its weights were trained on."""
     frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Epochs in which pretrained weights are frozen, and only the other layers are trained. Then all layers
@@ -328,7 +367,9 @@ class LaunchSettings(StoredSettings):
     cpus_per_worker: Cores | None = Field(default=None, examples=[8])
     """Cores to which each worker is pinned, the same for any number of workers. By default, 1 on CPUs; on
     GPUs the node's cores divided by its GPUs."""
-    workers_per_node: Annotated[int, Field(gt=0, le=10_000)] | None = Field(default=None, examples=[2])
+    workers_per_node: Annotated[int, Field(gt=0, le=10_000)] | None = Field(
+        default=None, examples=[2]
+    )
     """Largest number of workers on a node of a queue, so that a sweep can compare placements: `[4, 2]` puts
     four workers on one node and on two. By default, as many as fit."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
@@ -356,7 +397,9 @@ class LaunchSettings(StoredSettings):
     environments: dict[EngineName, Name] | None = Field(
         default=None,
         examples=[{"tensorflow": "~/venvs/tensorflow"}],
-        json_schema_extra={"wanted": 'a table of folders by engine, { tensorflow = "~/venvs/tensorflow" }'},
+        json_schema_extra={
+            "wanted": 'a table of folders by engine, { tensorflow = "~/venvs/tensorflow" }'
+        },
     )
     """Virtual environment for the workers of each engine (for a queue also the image of a container),
     relative to the study file. By default, that of this command or of the site."""

@@ -40,7 +40,9 @@ def source_files(task: str, read: str | None = None) -> dict[str, Path]:
     """
     found = {} if has_name(task) else _with_imports(Path(task))
     if read is not None and read != task:
-        found |= {f"read/{name}": file for name, file in _with_imports(Path(read)).items()}
+        found |= {
+            f"read/{name}": file for name, file in _with_imports(Path(read)).items()
+        }
     return found
 
 
@@ -51,7 +53,10 @@ def sources_of(points: Iterable[Point]) -> dict[str, str]:
 
 def digests(files: Mapping[str, Path]) -> dict[str, str]:
     """Return the SHA-256 of each file's syntax tree; comments, docstrings and layout do not change it."""
-    return {name: hashlib.sha256(_comparable(file)).hexdigest() for name, file in files.items()}
+    return {
+        name: hashlib.sha256(_comparable(file)).hexdigest()
+        for name, file in files.items()
+    }
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
@@ -108,7 +113,8 @@ def _import_folders(file: Path) -> list[str]:
     folder = file.absolute().parent
     tree = parse_or_none(file)
     changed = tree is not None and any(
-        isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path" for node in ast.walk(tree)
+        isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path"
+        for node in ast.walk(tree)
     )
     return [str(folder), *(map(str, [*folder.parents][:ABOVE]) if changed else ())]
 
@@ -121,13 +127,21 @@ def _local(module: str, folders: Sequence[str]) -> Iterator[tuple[str, Path, str
         if depth == 0:
             spec = _local_spec(part, folders)
         elif spec is not None:
-            spec = PathFinder.find_spec(part, list(spec.submodule_search_locations or []))
+            spec = PathFinder.find_spec(
+                part, list(spec.submodule_search_locations or [])
+            )
         if spec is None:
             return
         if spec.origin is not None and spec.origin.endswith(".py"):
             is_package = spec.submodule_search_locations is not None
-            name = "/".join(parts[: depth + 1]) + ("/__init__.py" if is_package else ".py")
-            yield name, Path(spec.origin), full if is_package else full.rpartition(".")[0]
+            name = "/".join(parts[: depth + 1]) + (
+                "/__init__.py" if is_package else ".py"
+            )
+            yield (
+                name,
+                Path(spec.origin),
+                full if is_package else full.rpartition(".")[0],
+            )
 
 
 def _local_spec(name: str, folders: Sequence[str]) -> ModuleSpec | None:
@@ -138,29 +152,46 @@ def _local_spec(name: str, folders: Sequence[str]) -> ModuleSpec | None:
     if name in sys.stdlib_module_names or name == __name__.partition(".")[0]:
         return None
     spec = PathFinder.find_spec(name, [*folders, *sys.path])
-    with suppress(ImportError, ValueError):  # ValueError: a module that was not made by an import
+    with suppress(
+        ImportError, ValueError
+    ):  # ValueError: a module that was not made by an import
         spec = spec or find_spec(name)  # packages installed as editable
     places = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
-    return None if any(_is_installed(Path(place)) for place in places if place) else spec
+    return (
+        None if any(_is_installed(Path(place)) for place in places if place) else spec
+    )
 
 
 def _is_installed(place: Path) -> bool:
     """Whether a module or package lies among installed ones, also where pip has put them by --target."""
     around = place.parent.parent if place.name == "__init__.py" else place.parent
-    return bool(_INSTALLED & {*place.parts}) or next(around.glob("*.dist-info"), None) is not None
+    return (
+        bool(_INSTALLED & {*place.parts})
+        or next(around.glob("*.dist-info"), None) is not None
+    )
 
 
 def _comparable(file: Path) -> bytes:
     """Return the same bytes for files that compute the same, under every version of Python."""
     tree = parse_or_none(file)
-    return contents(file) if tree is None else repr(_plain(_without_docstrings(tree))).encode()
+    return (
+        contents(file)
+        if tree is None
+        else repr(_plain(_without_docstrings(tree))).encode()
+    )
 
 
 def _plain(node: Any) -> Any:
     """Return a syntax tree as tuples, without the empty fields that versions of Python add."""
     if isinstance(node, ast.AST):
-        fields = ((name, _plain(value)) for name, value in ast.iter_fields(node) if name != "kind")
-        return type(node).__name__, *(field for field in fields if field[1] not in (None, ()))
+        fields = (
+            (name, _plain(value))
+            for name, value in ast.iter_fields(node)
+            if name != "kind"
+        )
+        return type(node).__name__, *(
+            field for field in fields if field[1] not in (None, ())
+        )
     if isinstance(node, list):
         return tuple(map(_plain, node))
     return node if node is None else repr(node)
@@ -168,7 +199,9 @@ def _plain(node: Any) -> Any:
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ):
             match node.body:
                 case [ast.Expr(value=ast.Constant(value=str())), *others]:
                     node.body = others or [ast.Pass()]
@@ -178,7 +211,10 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
 def _trained_file() -> Path:
     import platformdirs
 
-    return Path(platformdirs.user_state_dir("scalestudy", appauthor=False)) / "trained-code"
+    return (
+        Path(platformdirs.user_state_dir("scalestudy", appauthor=False))
+        / "trained-code"
+    )
 
 
 def add_trained(task: str, sources: Mapping[str, str]) -> None:
@@ -198,7 +234,9 @@ def add_trained(task: str, sources: Mapping[str, str]) -> None:
 def was_trained(task: Path) -> bool:
     """Whether this user has trained with a task file and the modules it imports, as and where they are."""
     with suppress(OSError):
-        return _line(str(task), digests(source_files(str(task)))) in _lines(_trained_file())
+        return _line(str(task), digests(source_files(str(task)))) in _lines(
+            _trained_file()
+        )
     return False
 
 
@@ -207,7 +245,9 @@ def _lines(file: Path) -> list[str]:
 
 
 def _line(task: str, sources: Mapping[str, str]) -> str:
-    own = {name: digest for name, digest in sources.items() if not name.startswith("read/")}
+    own = {
+        name: digest for name, digest in sources.items() if not name.startswith("read/")
+    }
     # A copy elsewhere is another task: modules beside it, which no import statement names, may differ.
     place = os.path.realpath(Path(task).parent)
     return hashlib.sha256(json.dumps([place, own], sort_keys=True).encode()).hexdigest()

@@ -54,7 +54,11 @@ class KeyLines:
     def of(self, *keys: str) -> str:
         """The line of the first of a study's keys that has one, under [sweep] or in its own section."""
         return self.at(
-            *(name for key in keys for name in (f"sweep.{key}", f"sweep.{key.rpartition('.')[2]}", key))
+            *(
+                name
+                for key in keys
+                for name in (f"sweep.{key}", f"sweep.{key.rpartition('.')[2]}", key)
+            )
         )
 
 
@@ -63,7 +67,11 @@ def _bare(name: str) -> str:
 
 
 _COMMENT = textwrap.TextWrapper(
-    100, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+    100,
+    initial_indent="# ",
+    subsequent_indent="# ",
+    break_long_words=False,
+    break_on_hyphens=False,
 )
 
 
@@ -103,7 +111,10 @@ NUMBERS = ("a file of numbers", "Report it: scalestudy report --from {}")
 OTHERS = {
     ".py": ("a Python script", "Train with it: scalestudy launch -n 2 {}"),
     ".sh": ("a shell script", "Name the study file; `scalestudy init` writes one."),
-    **dict.fromkeys((".yaml", ".yml"), ("which is YAML", "Write it as TOML; `scalestudy init` shows how.")),
+    **dict.fromkeys(
+        (".yaml", ".yml"),
+        ("which is YAML", "Write it as TOML; `scalestudy init` shows how."),
+    ),
     **dict.fromkeys((".csv", ".json"), NUMBERS),
 }
 """Other files that users pass as study files: a description and a remedy, by suffix."""
@@ -115,18 +126,24 @@ def read_text(path: Path) -> str:
         data = contents(path, LARGEST)
         if path.suffix in OTHERS:
             what, action = OTHERS[path.suffix]
-            raise UserError("a study file (.toml)", f"{path}, {what}", action.format(path))
+            raise UserError(
+                "a study file (.toml)", f"{path}, {what}", action.format(path)
+            )
         return data.decode("utf-8-sig")
     except FileNotFoundError:
         action = f"Write one with `scalestudy init {path}`."
-        raise UserError("a study file", f"{path}, which does not exist", action) from None
+        raise UserError(
+            "a study file", f"{path}, which does not exist", action
+        ) from None
     except IsADirectoryError:
         action = "Name the .toml file; `status` and `report` take folders."
         raise UserError("a study file", f"{path}, which is a folder", action) from None
     except OSError as error:
         raise explain(error) or error from None
     except ValueError as error:
-        raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Save it as UTF-8.") from None
+        raise UserError(
+            "a readable text file (UTF-8)", f"{path}: {error}", "Save it as UTF-8."
+        ) from None
 
 
 def toml_table(text: str, file: str) -> dict[str, Any]:
@@ -139,10 +156,14 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise UserError(
-            f"lists and tables nested a few times in {file}", "more", "Correct the file."
+            f"lists and tables nested a few times in {file}",
+            "more",
+            "Correct the file.",
         ) from None
     except ValueError as error:
-        message = str(error).replace("(at end of document)", f"(at line {len(text.splitlines())})")
+        message = str(error).replace(
+            "(at end of document)", f"(at line {len(text.splitlines())})"
+        )
         what, _, place = message.rpartition(" (at ")
         if not what:  # an integer with thousands of digits, which Python does not parse
             what, place = message, "somewhere"

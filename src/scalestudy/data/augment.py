@@ -23,14 +23,19 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-def uniforms(seed: int, epoch: int, rows: Indices, count: int) -> npt.NDArray[np.float64]:
+def uniforms(
+    seed: int, epoch: int, rows: Indices, count: int
+) -> npt.NDArray[np.float64]:
     """Return `count` uniform numbers in (0, 1) for each row, shape [b, count], independent of the batch.
 
     Counters are hashed by the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
     number generators", 2014): seed, epoch and row twice, then the index of each number once.
     """
     with np.errstate(over="ignore"):
-        key = _mix(_mix(np.array([seed], np.uint64) * _GOLDEN + np.uint64(1)) + np.uint64(epoch))
+        key = _mix(
+            _mix(np.array([seed], np.uint64) * _GOLDEN + np.uint64(1))
+            + np.uint64(epoch)
+        )
         streams = _mix(_mix(key + rows.astype(np.uint64)))
         counters = (np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)[None]
         words = _mix(streams[:, None] + counters)
@@ -69,13 +74,31 @@ class Parameters:
     noise: npt.NDArray[np.int64] | None = None
 
 
-_COUNTS = {"flip": 2, "rotate90": 1, "rotate": 1, "crop": 4, "brightness": 1, "contrast": 1, "noise": 1}
-_STREAMS = {"flip": 0, "rotate90": 1, "rotate": 2, "crop": 5, "brightness": 6, "contrast": 7, "noise": 8}
+_COUNTS = {
+    "flip": 2,
+    "rotate90": 1,
+    "rotate": 1,
+    "crop": 4,
+    "brightness": 1,
+    "contrast": 1,
+    "noise": 1,
+}
+_STREAMS = {
+    "flip": 0,
+    "rotate90": 1,
+    "rotate": 2,
+    "crop": 5,
+    "brightness": 6,
+    "contrast": 7,
+    "noise": 8,
+}
 _ALL_STREAMS = 12
 """The random numbers depend on the streams and their number; those of removed operations stay unused."""
 
 
-def draw(operations: Sequence[Operation], seed: int, epoch: int, rows: Indices) -> dict[str, Floats]:
+def draw(
+    operations: Sequence[Operation], seed: int, epoch: int, rows: Indices
+) -> dict[str, Floats]:
     """Return the uniform numbers of each operation by its kind, shape [b, numbers per sample].
 
     Each kind has its own stream, so that adding an operation does not change the numbers of the others.
@@ -87,7 +110,9 @@ def draw(operations: Sequence[Operation], seed: int, epoch: int, rows: Indices) 
     return numbers
 
 
-def parameters(operations: Sequence[Operation], drawn: dict[str, Floats], size: Size) -> Parameters:
+def parameters(
+    operations: Sequence[Operation], drawn: dict[str, Floats], size: Size
+) -> Parameters:
     """Compute the parameters from the drawn numbers for images of `size`."""
     by_kind = {operation.kind: operation for operation in operations}
     count = len(next(iter(drawn.values()))) if drawn else 0
@@ -103,8 +128,12 @@ def parameters(operations: Sequence[Operation], drawn: dict[str, Floats], size: 
     contrast, brightness = by_kind.get("contrast"), by_kind.get("brightness")
     return Parameters(
         matrix=matrix,
-        contrast=1 + contrast["amount"] * (2 * drawn["contrast"][:, 0] - 1) if contrast else None,
-        brightness=brightness["amount"] * (2 * drawn["brightness"][:, 0] - 1) if brightness else None,
+        contrast=1 + contrast["amount"] * (2 * drawn["contrast"][:, 0] - 1)
+        if contrast
+        else None,
+        brightness=brightness["amount"] * (2 * drawn["brightness"][:, 0] - 1)
+        if brightness
+        else None,
         sigma=float(noise["sigma"]) if noise else 0.0,
         noise=(drawn["noise"][:, 0] * 2**31).astype(np.int64) if noise else None,
     )
@@ -123,7 +152,10 @@ def _rotate90(operation: Operation, drawn: Floats, size: Size) -> Floats:
     quarters = np.floor(drawn[:, 0] * 4).astype(int)
     if size[0] != size[1]:
         quarters &= 2  # only half turns: a quarter turn would change the shape
-    cosines, sines = np.array([1.0, 0.0, -1.0, 0.0])[quarters], np.array([0.0, 1.0, 0.0, -1.0])[quarters]
+    cosines, sines = (
+        np.array([1.0, 0.0, -1.0, 0.0])[quarters],
+        np.array([0.0, 1.0, 0.0, -1.0])[quarters],
+    )
     return _linear(cosines, -sines, sines, cosines)
 
 
@@ -176,7 +208,11 @@ def coordinates(matrix: Floats, size: Size) -> Floats:
 def whole(matrix: Floats, size: Size) -> bool:
     """Whether the matrix maps pixels to pixels: only right angles and reflections."""
     square = bool((np.abs(matrix[:, :2]) == np.eye(2)).all()) or size[0] == size[1]
-    return square and not matrix[:, 2].any() and bool(np.isin(matrix[:, :2], (-1.0, 0.0, 1.0)).all())
+    return (
+        square
+        and not matrix[:, 2].any()
+        and bool(np.isin(matrix[:, :2], (-1.0, 0.0, 1.0)).all())
+    )
 
 
 def rotate(pixels: Array, matrix: Floats) -> Array:
@@ -192,7 +228,12 @@ def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
     out = np.empty(image.shape, np.float32)
     for channel in range(image.shape[2]):
         ndimage.map_coordinates(
-            image[:, :, channel], at, out[:, :, channel], order=1, mode=MODE, prefilter=False
+            image[:, :, channel],
+            at,
+            out[:, :, channel],
+            order=1,
+            mode=MODE,
+            prefilter=False,
         )
     return out
 
@@ -200,7 +241,8 @@ def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
 def nearest(mask: Array, at: Floats) -> Array:
     """Sample a mask [H, W] at the nearest pixels; halfway between two, at the one with even index."""
     rows, columns = (
-        reflect(np.rint(index).astype(np.int64), length) for index, length in zip(at, mask.shape, strict=True)
+        reflect(np.rint(index).astype(np.int64), length)
+        for index, length in zip(at, mask.shape, strict=True)
     )
     taken: Array = mask.reshape(-1).take(rows * mask.shape[1] + columns)
     return taken
@@ -218,7 +260,9 @@ def reflect(index: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
     return reflected
 
 
-def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, scale: float) -> None:
+def apply(
+    image: Array, masks: Sequence[Array], index: int, what: Parameters, scale: float
+) -> None:
     """Augment a sample in place: geometry, then contrast, brightness and noise; values are rounded once.
 
     Args:
@@ -231,7 +275,11 @@ def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, sc
     """
     size = (image.shape[0], image.shape[1])
     matrix = None if what.matrix is None else what.matrix[index]
-    light = what.contrast is not None or what.brightness is not None or what.noise is not None
+    light = (
+        what.contrast is not None
+        or what.brightness is not None
+        or what.noise is not None
+    )
     pixels: npt.NDArray[np.float32] | None = None
     if matrix is not None and whole(matrix, size):
         image[:] = rotate(image, matrix).copy()
@@ -243,7 +291,9 @@ def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, sc
         for mask in masks:
             mask[:] = nearest(mask, at)
     if light:
-        pixels = _lit(image.astype(np.float32) if pixels is None else pixels, index, what, scale)
+        pixels = _lit(
+            image.astype(np.float32) if pixels is None else pixels, index, what, scale
+        )
     if pixels is not None:
         store(pixels, image, scale)
 
@@ -280,7 +330,14 @@ class Augmented:
         scale: Factor that scales stored images to [0, 1].
     """
 
-    def __init__(self, reader: Reader, operations: Sequence[Operation], *, seed: int, scale: float) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        operations: Sequence[Operation],
+        *,
+        seed: int,
+        scale: float,
+    ) -> None:
         self._reader, self._seed, self._scale = reader, seed, scale
         self._operations = tuple(operations)
         self._moves = any(operation.kind in GEOMETRIC for operation in operations)
@@ -288,18 +345,28 @@ class Augmented:
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
         return self._reader.forms(rows)
 
-    def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
+    def read(
+        self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns
+    ) -> None:
         assert isinstance(inputs, np.ndarray)
         assert isinstance(targets, np.ndarray)
         self._reader.read(rows, epoch, inputs, targets)
         if epoch is None:
             return
         size = (inputs.shape[1], inputs.shape[2])
-        what = parameters(self._operations, draw(self._operations, self._seed, epoch, rows), size)
+        what = parameters(
+            self._operations, draw(self._operations, self._seed, epoch, rows), size
+        )
         masks = self._moves and targets.shape[1:] == size
 
         def change(index: int) -> None:
-            apply(inputs[index], [targets[index]] if masks else [], index, what, self._scale)
+            apply(
+                inputs[index],
+                [targets[index]] if masks else [],
+                index,
+                what,
+                self._scale,
+            )
 
         list(self._threads.map(change, range(len(rows))))
 

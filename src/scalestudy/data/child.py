@@ -83,7 +83,9 @@ def ask(
                     on_progress(message["done"], max(message["all"], message["done"]))
                 answer = message or answer
         finally:
-            os.killpg(process.pid, signal.SIGKILL)  # before `wait`, after which the id may be another's
+            os.killpg(
+                process.pid, signal.SIGKILL
+            )  # before `wait`, after which the id may be another's
         code = process.wait()
         errors.seek(0)
         told = errors.read()
@@ -110,9 +112,13 @@ def ask_file(
     """
     text = json.dumps({**request, "file": file})
     limited = {**variables, WITHIN: str(within)}
-    answer = ask(TASK_FILE, work, text, python=python, variables=limited, on_progress=on_progress)
+    answer = ask(
+        TASK_FILE, work, text, python=python, variables=limited, on_progress=on_progress
+    )
     if answer.code and TIMEOUT in answer.errors:
-        line = re.search(rf'File "{re.escape(file)}", line (\d+) in (\S+)', answer.errors)
+        line = re.search(
+            rf'File "{re.escape(file)}", line (\d+) in (\S+)', answer.errors
+        )
         where = f": line {line[1]} (in {line[2]}) does not return" if line else ""
         raise UserError(
             f"code of {file} that answers within {within:.0f} s",
@@ -124,7 +130,9 @@ def ask_file(
 
 
 def answer(
-    work: Callable[[Say], Mapping[str, Any]], expected: str, action_of: Callable[[BaseException], str]
+    work: Callable[[Say], Mapping[str, Any]],
+    expected: str,
+    action_of: Callable[[BaseException], str],
 ) -> NoReturn:
     """Print what `work` returns, or its error, as the last message, and exit with code 0 or 2.
 
@@ -136,10 +144,18 @@ def answer(
     try:
         message = work(say)
     except ScalestudyError as error:
-        message = {"expected": error.expected, "received": error.received, "action": error.action}
+        message = {
+            "expected": error.expected,
+            "received": error.received,
+            "action": error.action,
+        }
         message |= {"code": error.exit_code}
     except (Exception, SystemExit) as error:
-        message = {"expected": expected, "received": locate_error(error), "action": action_of(error)}
+        message = {
+            "expected": expected,
+            "received": locate_error(error),
+            "action": action_of(error),
+        }
     say(message)
     os._exit(2 if "expected" in message else 0)
 
@@ -158,7 +174,9 @@ def _lines_of(process: "subprocess.Popen[bytes]") -> Iterator[str]:
     assert process.stdout is not None
     output, begun, left = process.stdout.fileno(), b"", PIPE_BYTES
     while left > 0:
-        ended = has_ended(process.pid)  # before reading: what it printed is in the pipe then
+        ended = has_ended(
+            process.pid
+        )  # before reading: what it printed is in the pipe then
         readable, _, _ = select.select([output], [], [], 0 if ended else POLL)
         part = os.read(output, PIPE_BYTES) if readable else b""
         if ended and not part:

@@ -35,7 +35,9 @@ class Reader(Protocol):
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
         """Return shape and type of one input and one target; `rows` are a call's rows of all workers."""
 
-    def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
+    def read(
+        self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns
+    ) -> None:
         """Read rows in their order.
 
         Args:
@@ -61,19 +63,29 @@ class Stored:
 
     def __init__(self, inputs: Columns, targets: Columns) -> None:
         self._inputs, self._targets = inputs, targets
-        ragged = any(isinstance(column, Ragged) for column in (*leaves(inputs), *leaves(targets)))
+        ragged = any(
+            isinstance(column, Ragged) for column in (*leaves(inputs), *leaves(targets))
+        )
         self._forms = None if ragged else self._of(np.arange(0))
 
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
         return self._forms or self._of(rows)
 
-    def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
+    def read(
+        self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns
+    ) -> None:
         for source, into in ((self._inputs, inputs), (self._targets, targets)):
-            map_columns(lambda column, array: copy_rows(column, rows, array), source, into)
+            map_columns(
+                lambda column, array: copy_rows(column, rows, array), source, into
+            )
 
     def _of(self, rows: Indices) -> tuple[Forms, Forms]:
         def form(column: Array | Ragged) -> Form:
-            return column.form(rows) if isinstance(column, Ragged) else (column.shape[1:], column.dtype)
+            return (
+                column.form(rows)
+                if isinstance(column, Ragged)
+                else (column.shape[1:], column.dtype)
+            )
 
         return map_columns(form, self._inputs), map_columns(form, self._targets)
 
@@ -161,7 +173,9 @@ class Buffers:
     """
 
     def __init__(self) -> None:
-        self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()  # its put is reentrant
+        self._free: queue.SimpleQueue[NDArray[np.uint8]] = (
+            queue.SimpleQueue()
+        )  # its put is reentrant
         self.made = 0
 
     def take(self, *forms: Form) -> list[Array]:
@@ -200,11 +214,16 @@ Stage = Callable[[Slice, int], Slice]
 """Copies a slice to the device that computes it: (slice, index of the device in the process) -> slice."""
 
 
-def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[list[tuple[int, int]]]:
+def calls(
+    steps: Sequence[tuple[int, int]], steps_per_call: int
+) -> Iterator[list[tuple[int, int]]]:
     """Group steps into calls: at most `steps_per_call` steps, all of one global batch size."""
     group: list[tuple[int, int]] = []
     for step in steps:
-        if group and (len(group) == steps_per_call or step[1] - step[0] != group[0][1] - group[0][0]):
+        if group and (
+            len(group) == steps_per_call
+            or step[1] - step[0] != group[0][1] - group[0][0]
+        ):
             yield group
             group = []
         group.append(step)
@@ -251,7 +270,12 @@ class Loader:
         self._whole = whole
 
     def epoch(
-        self, order: Indices, first: int = 0, behind: int = 0, *, epoch: int | None = None
+        self,
+        order: Indices,
+        first: int = 0,
+        behind: int = 0,
+        *,
+        epoch: int | None = None,
     ) -> Generator[Call, None, None]:
         """Yield the calls of one pass over `order`, read in advance by the devices' threads.
 
@@ -272,7 +296,9 @@ class Loader:
         readers: list[Prefetch[Slice]] = []
         try:
             for device in range(len(self._slices)):
-                readers.append(Prefetch(slices_of(device), self._prefetch, f"loader {device}"))
+                readers.append(
+                    Prefetch(slices_of(device), self._prefetch, f"loader {device}")
+                )
             while True:
                 try:
                     call = tuple([reader.take() for reader in readers])
@@ -294,10 +320,17 @@ class Loader:
     ) -> Call:
         """Read steps as one call; `group` are ranges of `order`, all of one size, `step` is the first."""
         devices = range(len(self._slices))
-        return tuple(self._slice(order, group, step, device, epoch) for device in devices)
+        return tuple(
+            self._slice(order, group, step, device, epoch) for device in devices
+        )
 
     def _slice(
-        self, order: Indices, group: Sequence[tuple[int, int]], first: int, device: int, epoch: int | None
+        self,
+        order: Indices,
+        group: Sequence[tuple[int, int]],
+        first: int,
+        device: int,
+        epoch: int | None,
     ) -> Slice:
         total, workers = group[0][1] - group[0][0], self._slices[device]
         if self._whole is None:
@@ -309,20 +342,31 @@ class Loader:
         depth, rows = self.steps_per_call, max(stop - start, 1)
         forms = self._reader.forms(order[group[0][0] : group[-1][1]])
         flat = [form for columns in forms for form in leaves(columns)]
-        arrays = self._buffers[device].take(*(((depth, rows, *shape), dtype) for shape, dtype in flat))
+        arrays = self._buffers[device].take(
+            *(((depth, rows, *shape), dtype) for shape, dtype in flat)
+        )
         split = len(leaves(forms[0]))
         inputs, targets = like(forms[0], arrays[:split]), like(forms[1], arrays[split:])
         for step, (begin, _) in enumerate(group):
             # An empty slice holds a real row with weight 0: losses of zeros may not be finite.
-            chosen = slice(begin + start, begin + stop) if stop > start else slice(begin, begin + 1)
-            of_step = [map_columns(itemgetter(step), columns) for columns in (inputs, targets)]
+            chosen = (
+                slice(begin + start, begin + stop)
+                if stop > start
+                else slice(begin, begin + 1)
+            )
+            of_step = [
+                map_columns(itemgetter(step), columns) for columns in (inputs, targets)
+            ]
             self._reader.read(order[chosen], epoch, *of_step)
         part = Slice(inputs, targets, start, stop - start, total, first, len(group))
         return part if self._stage is None else self._stage(part, device)
 
 
 def read_rows(
-    prepared: Prepared, rows: Indices, reader: Reader | None = None, epoch: int | None = None
+    prepared: Prepared,
+    rows: Indices,
+    reader: Reader | None = None,
+    epoch: int | None = None,
 ) -> tuple[Any, Any]:
     """Read inputs and targets of `rows` (shape [B]): arrays [B, ...] or dicts of them; see `Reader.read`."""
     reader = reader or reader_of(prepared)

@@ -61,7 +61,10 @@ class Column:
     @property
     def classes(self) -> int:
         """Number of classes; 0 if the values are not classes."""
-        whole = np.dtype(self.dtype).kind in "iu" and 0 <= self.lowest <= self.highest < MOST_COLUMN_CLASSES
+        whole = (
+            np.dtype(self.dtype).kind in "iu"
+            and 0 <= self.lowest <= self.highest < MOST_COLUMN_CLASSES
+        )
         return len(self.vocabulary) or (int(self.highest) + 1 if whole else 0)
 
 
@@ -71,7 +74,11 @@ Described = Column | dict[str, Column]
 
 def named(described: Described) -> list[tuple[str | None, Column]]:
     """Return the columns with their names; a single column has the name None."""
-    return [(None, described)] if isinstance(described, Column) else list(described.items())
+    return (
+        [(None, described)]
+        if isinstance(described, Column)
+        else list(described.items())
+    )
 
 
 def stem(side: str, name: str | None) -> str:
@@ -111,7 +118,10 @@ def map_columns(function: Callable[..., Out], *columns: Any) -> Any:
 
 def sample_bytes(forms: Forms) -> int:
     """Return the bytes of one sample."""
-    return sum(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in leaves(forms))
+    return sum(
+        int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        for shape, dtype in leaves(forms)
+    )
 
 
 Indices = npt.NDArray[np.int64]
@@ -168,7 +178,9 @@ class Slice(NamedTuple):
 
     def mapped(self, function: Callable[[Any], Any], **changes: Any) -> "Slice":
         """Return the slice with `function` applied to each array, and with these changed fields."""
-        inputs, targets = (map_columns(function, side) for side in (self.inputs, self.targets))
+        inputs, targets = (
+            map_columns(function, side) for side in (self.inputs, self.targets)
+        )
         return self._replace(inputs=inputs, targets=targets, **changes)
 
 

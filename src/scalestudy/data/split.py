@@ -20,7 +20,9 @@ from scalestudy.util.files import write_atomically
 DEFAULT_SHARE = 0.2
 
 
-def hold_out(prepared: Prepared, rows: Indices, share: float | None, seed: int) -> Indices:
+def hold_out(
+    prepared: Prepared, rows: Indices, share: float | None, seed: int
+) -> Indices:
     """Return the rows to validate on, sorted: at least one, and not all of `rows`.
 
     Args:
@@ -33,11 +35,18 @@ def hold_out(prepared: Prepared, rows: Indices, share: float | None, seed: int) 
         UserError: If there are not enough rows or groups.
     """
     draw = np.random.default_rng(seed)
-    labels = np.zeros(len(rows), np.int64) if prepared.class_of_each is None else prepared.class_of_each[rows]
+    labels = (
+        np.zeros(len(rows), np.int64)
+        if prepared.class_of_each is None
+        else prepared.class_of_each[rows]
+    )
     sizes = np.bincount(labels, minlength=prepared.classes)
     quotas = apportion(sizes, _count(len(rows), share))
     if prepared.groups is None:
-        drawn = [draw.permutation(rows[labels == label])[:quota] for label, quota in enumerate(quotas)]
+        drawn = [
+            draw.permutation(rows[labels == label])[:quota]
+            for label, quota in enumerate(quotas)
+        ]
         return np.sort(np.concatenate(drawn))
     names, member = np.unique(np.array(prepared.groups)[rows], return_inverse=True)
     if len(names) < 2:
@@ -75,11 +84,19 @@ def _draw_groups(
     """
     sizes, of_class = groups.sum(axis=1), groups.sum(axis=0)
     weights = of_class.sum() // np.maximum(of_class, 1)
-    lacking, held, order = quotas.copy(), np.zeros(len(groups), bool), draw.permutation(len(groups))
+    lacking, held, order = (
+        quotas.copy(),
+        np.zeros(len(groups), bool),
+        draw.permutation(len(groups)),
+    )
     for by_class in (True, False):
         for group in order:
             nearer = (weights * groups[group] * (groups[group] - 2 * lacking)).sum() < 0
-            if not held[group] and sizes[group] < 2 * lacking.sum() and (nearer or not by_class):
+            if (
+                not held[group]
+                and sizes[group] < 2 * lacking.sum()
+                and (nearer or not by_class)
+            ):
                 held[group] = True
                 lacking -= groups[group]
     if held.all() or not held.any():
@@ -135,14 +152,27 @@ class Split:
             stored = json.loads(file.read_bytes())
             rows = [np.asarray(stored[name], np.int64) for name in SIDES]
             everything = np.sort(np.concatenate(rows))
-            if stored["schema_version"] != SPLIT_SCHEMA or not len(rows[0]) or not len(rows[1]):
+            if (
+                stored["schema_version"] != SPLIT_SCHEMA
+                or not len(rows[0])
+                or not len(rows[1])
+            ):
                 raise ValueError("not a split of this version")
             if not np.array_equal(everything, np.arange(len(everything))):
                 raise ValueError("its rows overlap or leave some out")
             return cls(rows[0], rows[1], rows[2], str(stored["quality_split"]), file)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise UserError(
-                "a stored split", f"{file}: {error}", "Delete that file and run again to make a new one."
+                "a stored split",
+                f"{file}: {error}",
+                "Delete that file and run again to make a new one.",
             ) from error
 
 
@@ -157,7 +187,10 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
         UserError: If `validation` is "given" and the source has no such set, if a share leaves a side without
             samples, or if the source's own split divides a group.
     """
-    given = {name: np.arange(start, stop, dtype=np.int64) for name, (start, stop) in prepared.given.items()}
+    given = {
+        name: np.arange(start, stop, dtype=np.int64)
+        for name, (start, stop) in prepared.given.items()
+    }
     none = np.zeros(0, np.int64)
     test = given.get("test", none)
     if not isinstance(validation, float):
@@ -213,7 +246,11 @@ def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | No
         split = Split.load(_file(prepared, validation, seed))
     except UserError:
         return None
-    return split if len(split.train) + len(split.validation) + len(split.test) == prepared.count else None
+    return (
+        split
+        if len(split.train) + len(split.validation) + len(split.test) == prepared.count
+        else None
+    )
 
 
 def counts(prepared: Prepared, split: Split) -> list[str]:
@@ -225,9 +262,13 @@ def counts(prepared: Prepared, split: Split) -> list[str]:
             continue
         words = f"{side}: {len(rows)}"
         if prepared.groups is not None:
-            words += f" in {len({prepared.groups[row] for row in rows.tolist()})} groups"
+            words += (
+                f" in {len({prepared.groups[row] for row in rows.tolist()})} groups"
+            )
         if prepared.class_of_each is not None:
-            samples_of = np.bincount(prepared.class_of_each[rows], minlength=prepared.classes).tolist()
+            samples_of = np.bincount(
+                prepared.class_of_each[rows], minlength=prepared.classes
+            ).tolist()
             by_class = zip(prepared.class_names, samples_of, strict=True)
             words += f" ({', '.join(f'{name} {count}' for name, count in by_class)})"
         sides.append(words)
@@ -239,7 +280,9 @@ def untrained(prepared: Prepared, split: Split) -> list[str]:
     if prepared.class_of_each is None:
         return []
     trained = set(prepared.class_of_each[split.train].tolist())
-    return [name for index, name in enumerate(prepared.class_names) if index not in trained]
+    return [
+        name for index, name in enumerate(prepared.class_names) if index not in trained
+    ]
 
 
 def _file(prepared: Prepared, validation: HeldOut, seed: int) -> Path:

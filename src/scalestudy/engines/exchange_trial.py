@@ -52,11 +52,15 @@ class ExchangeTrial(ABC):
         """Return how the framework and its strategies' libraries were built, and the GPUs it can use."""
 
     @abstractmethod
-    def total(self, group: Any, part: NDArray[np.float32], device: str) -> NDArray[np.float32]:
+    def total(
+        self, group: Any, part: NDArray[np.float32], device: str
+    ) -> NDArray[np.float32]:
         """Return the sum over all ranks, computed on "cpu" or "gpu", as in training."""
 
     @abstractmethod
-    def sums(self, group: Any, size: int, count: int, device: str) -> Callable[[], None]:
+    def sums(
+        self, group: Any, size: int, count: int, device: str
+    ) -> Callable[[], None]:
         """Return a function that sums `size` bytes of float32 zeros `count` times in sequence, and waits."""
 
 
@@ -88,7 +92,9 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> i
             built["no_gpus"] = why_not_listed(Build(name, built["cuda"]), reason)
         tell(step="built", **built)
         return 0
-    placement = Placement(**{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])})
+    placement = Placement(
+        **{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])}
+    )
     kind, device = collective(errand["collective"]), errand["device"]
     group = join(
         kind.strategy.name,
@@ -108,7 +114,9 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> i
     return 0
 
 
-def prove(trial: ExchangeTrial, group: Group, placement: Placement, device: str) -> None:
+def prove(
+    trial: ExchangeTrial, group: Group, placement: Placement, device: str
+) -> None:
     """Check a sum to which rank r contributes 1 at position r and 0 elsewhere.
 
     Raises:
@@ -127,7 +135,13 @@ def prove(trial: ExchangeTrial, group: Group, placement: Placement, device: str)
 
 
 def time_calls(
-    trial: ExchangeTrial, group: Group, size: int, calls: int, sums: int, *, device: str = "cpu"
+    trial: ExchangeTrial,
+    group: Group,
+    size: int,
+    calls: int,
+    sums: int,
+    *,
+    device: str = "cpu",
 ) -> float:
     """Return the seconds of one sum of `size` bytes of float32: median over `calls` of `sums` chained sums.
 

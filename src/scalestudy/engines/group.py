@@ -21,7 +21,9 @@ class Group:
             "gloo", "mpi"; None if nothing is exchanged, or if it is unknown.
     """
 
-    def __init__(self, rank: int = 0, size: int = 1, *, communication: str | None = None) -> None:
+    def __init__(
+        self, rank: int = 0, size: int = 1, *, communication: str | None = None
+    ) -> None:
         self.rank, self.size, self.communication = rank, size, communication
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -39,7 +41,9 @@ class Group:
         """Return rank 0's array on every rank, bit for bit. Shape and type must be the same on all ranks."""
         words = _words(value)
         words = self.host_sum(words if self.rank == 0 else np.zeros_like(words))
-        return np.frombuffer(words.tobytes()[: value.nbytes], value.dtype).reshape(value.shape)
+        return np.frombuffer(words.tobytes()[: value.nbytes], value.dtype).reshape(
+            value.shape
+        )
 
     def share_arrays(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return rank 0's arrays on every rank, as `share` does, by a single sum."""
@@ -47,16 +51,22 @@ class Group:
         flat = bytearray(self.share(mine))
         ends = np.cumsum([value.nbytes for value in values])
         return [
-            np.frombuffer(flat[end - value.nbytes : end], value.dtype).reshape(value.shape)
+            np.frombuffer(flat[end - value.nbytes : end], value.dtype).reshape(
+                value.shape
+            )
             for value, end in zip(values, ends, strict=True)
         ]
 
     def mean(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return the mean of each array over processes, in the array's type, by a single sum."""
         flat = np.concatenate([value.ravel().astype(np.float64) for value in values])
-        parts = np.split(self.host_sum(flat) / self.size, np.cumsum([value.size for value in values])[:-1])
+        parts = np.split(
+            self.host_sum(flat) / self.size,
+            np.cumsum([value.size for value in values])[:-1],
+        )
         return [
-            part.reshape(value.shape).astype(value.dtype) for part, value in zip(parts, values, strict=True)
+            part.reshape(value.shape).astype(value.dtype)
+            for part, value in zip(parts, values, strict=True)
         ]
 
     def gather(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -70,11 +80,13 @@ class Group:
         words = [_words(array) for array in arrays]
         table = np.zeros((self.size, sum(map(len, words))), np.int64)
         table[self.rank] = np.concatenate(words)
-        parts = np.split(self.host_sum(table), np.cumsum([len(row) for row in words])[:-1], axis=1)
+        parts = np.split(
+            self.host_sum(table), np.cumsum([len(row) for row in words])[:-1], axis=1
+        )
         return [
-            np.frombuffer(b"".join(row.tobytes()[: array.nbytes] for row in part), array.dtype).reshape(
-                self.size * len(array), *array.shape[1:]
-            )
+            np.frombuffer(
+                b"".join(row.tobytes()[: array.nbytes] for row in part), array.dtype
+            ).reshape(self.size * len(array), *array.shape[1:])
             for part, array in zip(parts, arrays, strict=True)
         ]
 
@@ -97,9 +109,19 @@ class Replicas:
     """
 
     def __init__(
-        self, group: Group, workers: int, *, slices: Sequence[tuple[int, int]], size: int = 1
+        self,
+        group: Group,
+        workers: int,
+        *,
+        slices: Sequence[tuple[int, int]],
+        size: int = 1,
     ) -> None:
-        self.group, self.workers, self.slices, self.size = group, workers, tuple(slices), size
+        self.group, self.workers, self.slices, self.size = (
+            group,
+            workers,
+            tuple(slices),
+            size,
+        )
 
 
 class Joined(NamedTuple):
@@ -110,7 +132,12 @@ class Joined(NamedTuple):
 
 
 def join(
-    name: str, placement: Placement, *, workers: int, device: str, communication: str = "auto"
+    name: str,
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str = "auto",
 ) -> Joined:
     """Join the other workers of a strategy by the function that its `Traits.join` names.
 
@@ -173,11 +200,15 @@ def in_halves(work: Sequence[int]) -> Buckets:
 
 
 def sum_gradients(
-    gradients: Sequence[Any], buckets: Buckets, all_reduce: Callable[[list[Any]], Sequence[Any]]
+    gradients: Sequence[Any],
+    buckets: Buckets,
+    all_reduce: Callable[[list[Any]], Sequence[Any]],
 ) -> list[Any]:
     """All-reduce gradients one bucket at a time and return them in their original order."""
     sums = list(gradients)
     for bucket in buckets:
-        for index, total in zip(bucket, all_reduce([gradients[i] for i in bucket]), strict=True):
+        for index, total in zip(
+            bucket, all_reduce([gradients[i] for i in bucket]), strict=True
+        ):
             sums[index] = total
     return sums

@@ -40,7 +40,11 @@ class Engine(Protocol):
         """
 
     def trainer(
-        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
+        self,
+        point: Point,
+        prepared: Prepared,
+        rates: NDArray[np.float64],
+        joined: Joined,
     ) -> "Trainer":
         """Build a point's task, the same on every rank. `rates` are the learning rates, shape [steps].
 
@@ -107,7 +111,9 @@ class Inference(Protocol):
     def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
         """Return the outputs for inputs of shape [B, H, W, C]; `inputs * scale` lies in [0, 1]."""
 
-    def losses(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> NDArray[np.float64]:
+    def losses(
+        self, inputs: NDArray[Any], targets: NDArray[Any], scale: float
+    ) -> NDArray[np.float64]:
         """Return the loss of each of B samples with targets, shape [B]; needs the task."""
 
 
@@ -220,7 +226,9 @@ class Trainer(Protocol):
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
         """Return loss and metrics from sums over all processes, then per-class values."""
 
-    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+    def constant(
+        self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]
+    ) -> float | None:
         """Return the quality of a constant prediction, or None if the outputs are not classes.
 
         A single rank may call this. `targets` yields parts of shape [B, ...]; `answer` is the probability of
@@ -238,7 +246,9 @@ class Trainer(Protocol):
         its own statistics. All other layers compute as in evaluation.
         """
 
-    def with_statistics(self, sums: Sequence[NDArray[np.float64]]) -> AbstractContextManager[None]:
+    def with_statistics(
+        self, sums: Sequence[NDArray[np.float64]]
+    ) -> AbstractContextManager[None]:
         """Give every worker the statistics of batch normalisation of summed `statistics`, in the block.
 
         Layers that these do not cover keep their moving statistics. After the block, all are as before.

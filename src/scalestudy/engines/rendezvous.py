@@ -116,7 +116,12 @@ def own_addresses(placement: Placement) -> list[str]:
     outward = outward_addresses()
     named = addresses_of(placement.hosts[placement.rank])
     routed = (source for other in _others(placement) for source in _sources(other))
-    known = (address for addresses in (named, routed) for address in addresses if address in outward)
+    known = (
+        address
+        for addresses in (named, routed)
+        for address in addresses
+        if address in outward
+    )
     first = next(known, None)
     return outward if first is None else [first]
 
@@ -131,7 +136,11 @@ def outward_addresses() -> list[str]:
         for one in addresses
         if one.family == socket.AF_INET
     ]
-    return [str(address) for address in held if not (address.is_loopback or address.is_link_local)]
+    return [
+        str(address)
+        for address in held
+        if not (address.is_loopback or address.is_link_local)
+    ]
 
 
 def addresses_of(host: str) -> list[str]:
@@ -150,11 +159,15 @@ def _reached(placement: Placement) -> str:
         errors.clear()
         for address in _candidates(placement):
             try:
-                with socket.create_connection((address, placement.port), timeout=CONNECT_WITHIN):
+                with socket.create_connection(
+                    (address, placement.port), timeout=CONNECT_WITHIN
+                ):
                     return address
             except OSError as error:
                 errors[address] = str(error)
-        nowhere = not errors and MEETING not in os.environ  # no name to resolve and no published address
+        nowhere = (
+            not errors and MEETING not in os.environ
+        )  # no name to resolve and no published address
         if nowhere or time.monotonic() > deadline:
             break
         time.sleep(0.05)
@@ -162,7 +175,8 @@ def _reached(placement: Placement) -> str:
     host = placement.hosts[0]
     raise RunError(
         f"rank 0 to listen at port {placement.port} of {host} within {start_within():.0f} s",
-        tried or f"no address of {host}, which does not resolve on {socket.gethostname()}",
+        tried
+        or f"no address of {host}, which does not resolve on {socket.gethostname()}",
         "Look into rank 0's log; a firewall between the nodes looks the same."
         if tried
         else "Look into rank 0's log; ask the site for names of nodes that resolve on all nodes.",
@@ -177,10 +191,14 @@ def _candidates(placement: Placement) -> Iterator[str]:
     told = published(placement)
     yield from told
     named = addresses_of(placement.hosts[0])
-    if placement.hosts[placement.rank] == placement.hosts[0]:  # the same result as on rank 0
+    if (
+        placement.hosts[placement.rank] == placement.hosts[0]
+    ):  # the same result as on rank 0
         named = own_addresses(placement)
     yield from (
-        address for address in named if address not in told and not ipaddress.ip_address(address).is_loopback
+        address
+        for address in named
+        if address not in told and not ipaddress.ip_address(address).is_loopback
     )
 
 
@@ -190,7 +208,11 @@ def _one_node(placement: Placement) -> bool:
 
 def _others(placement: Placement) -> list[str]:
     """Return the other hosts in the order of their ranks."""
-    return [host for host in dict.fromkeys(placement.hosts) if host != placement.hosts[placement.rank]]
+    return [
+        host
+        for host in dict.fromkeys(placement.hosts)
+        if host != placement.hosts[placement.rank]
+    ]
 
 
 def _sources(host: str) -> Iterator[str]:
@@ -198,7 +220,9 @@ def _sources(host: str) -> Iterator[str]:
     for address in addresses_of(host):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
-                probe.connect((address, 9))  # sends nothing; the kernel only chooses the route
+                probe.connect(
+                    (address, 9)
+                )  # sends nothing; the kernel only chooses the route
             except OSError:
                 continue
             yield str(probe.getsockname()[0])
@@ -206,4 +230,11 @@ def _sources(host: str) -> Iterator[str]:
 
 def _holder(address: str) -> str | None:
     interfaces = psutil.net_if_addrs().items()
-    return next((name for name, held in interfaces if any(one.address == address for one in held)), None)
+    return next(
+        (
+            name
+            for name, held in interfaces
+            if any(one.address == address for one in held)
+        ),
+        None,
+    )

@@ -96,11 +96,15 @@ class SecretGroup(Group):
                 str(error),
                 "Stop the program that listens there (`ss -ltnp`), or start again.",
             ) from error
-        threading.Thread(target=self._accept, args=(listener,), name="peers", daemon=True).start()
+        threading.Thread(
+            target=self._accept, args=(listener,), name="peers", daemon=True
+        ).start()
 
     def _accept(self, listener: Listener) -> None:
         while len(self._peers) < self.size - 1:
-            with contextlib.suppress(AuthenticationError, EOFError, OSError, ValueError):
+            with contextlib.suppress(
+                AuthenticationError, EOFError, OSError, ValueError
+            ):
                 peer = listener.accept()
                 rank = json.loads(peer.recv_bytes())
                 with self._arrived:

@@ -37,7 +37,9 @@ class Exported:
                 yield name, value, epoch, at
 
 
-def export_runs(runs: Sequence[Run], study: str, dashboard: Dashboard, target: str) -> tuple[int, str]:
+def export_runs(
+    runs: Sequence[Run], study: str, dashboard: Dashboard, target: str
+) -> tuple[int, str]:
     """Write runs for a dashboard, except those that an earlier export has written there.
 
     Args:
@@ -60,32 +62,55 @@ def export_runs(runs: Sequence[Run], study: str, dashboard: Dashboard, target: s
         return writers[dashboard]([exported(run) for run in runs], study, target)
     except ModuleNotFoundError as error:
         action = f"Install it: pip install 'scalestudy[{dashboard}]'"
-        raise UserError(f"the library of {dashboard}", f"no module {error.name}", action) from error
+        raise UserError(
+            f"the library of {dashboard}", f"no module {error.name}", action
+        ) from error
 
 
 def exported(run: Run) -> Exported:
     """The settings and values of a finished run."""
     result = run.result
-    settings = {name: getattr(result, name) for name in ("strategy", "workers", "seed", "global_batch")}
-    end = datetime.fromisoformat(result.finished).timestamp() if result.finished else 0.0
+    settings = {
+        name: getattr(result, name)
+        for name in ("strategy", "workers", "seed", "global_batch")
+    }
+    end = (
+        datetime.fromisoformat(result.finished).timestamp() if result.finished else 0.0
+    )
     start = end - (result.wall_seconds or 0.0)
     epochs = []
     for epoch in run.epochs:
         values = {"loss": epoch.loss, "learning_rate": epoch.learning_rate}
-        values |= {f"validation/{name}": value for name, value in epoch.validation.items()}
-        epochs.append((epoch.epoch, start + (epoch.elapsed_training_seconds or 0.0), _finite(values)))
+        values |= {
+            f"validation/{name}": value for name, value in epoch.validation.items()
+        }
+        epochs.append(
+            (
+                epoch.epoch,
+                start + (epoch.elapsed_training_seconds or 0.0),
+                _finite(values),
+            )
+        )
     summary = _finite({f"run/{name}": getattr(result, name) for name in SUMMARY})
-    return Exported(result.name, settings | result.swept, tuple(epochs), summary, start, end)
+    return Exported(
+        result.name, settings | result.swept, tuple(epochs), summary, start, end
+    )
 
 
 def _finite(values: dict[str, float | None]) -> Values:
-    return {name: value for name, value in values.items() if value is not None and isfinite(value)}
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and isfinite(value)
+    }
 
 
 def _to_tensorboard(runs: list[Exported], study: str, target: str) -> tuple[int, str]:
     """Write a folder for each run, with its settings for the HPARAMS tab."""
     # TensorBoard's own switch: otherwise it loads TensorFlow to write files, which takes seconds.
-    sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
+    sys.modules.setdefault(
+        "tensorboard.compat.notf", ModuleType("tensorboard.compat.notf")
+    )
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.plugins.hparams.summary_v2 import hparams_pb
     from tensorboard.plugins.scalar.summary_v2 import scalar_pb
@@ -98,10 +123,14 @@ def _to_tensorboard(runs: list[Exported], study: str, target: str) -> tuple[int,
             name: value if isinstance(value, bool | int | float | str) else str(value)
             for name, value in run.settings.items()
         }
-        settings_of_run = hparams_pb(settings, trial_id=run.name, start_time_secs=run.start)
+        settings_of_run = hparams_pb(
+            settings, trial_id=run.name, start_time_secs=run.start
+        )
         writer.add_event(Event(wall_time=run.start, summary=settings_of_run))
         for name, value, epoch, at in run.values():
-            writer.add_event(Event(wall_time=at, step=epoch, summary=scalar_pb(name, value)))
+            writer.add_event(
+                Event(wall_time=at, step=epoch, summary=scalar_pb(name, value))
+            )
         writer.close()
     return len(new), f"tensorboard --logdir {target}"
 
@@ -117,15 +146,23 @@ def _to_mlflow(runs: list[Exported], study: str, target: str) -> tuple[int, str]
     client = MlflowClient(tracking_uri=address)
     experiment = client.get_experiment_by_name(study)
     files = None if is_server else (place / "artifacts").as_uri()
-    number = experiment.experiment_id if experiment else client.create_experiment(study, files)
+    number = (
+        experiment.experiment_id
+        if experiment
+        else client.create_experiment(study, files)
+    )
     # A name is looked for by itself, since a server returns long lists in pages.
     new = [
         run
         for run in runs
-        if not client.search_runs([number], f"attributes.run_name = '{run.name}'", max_results=1)
+        if not client.search_runs(
+            [number], f"attributes.run_name = '{run.name}'", max_results=1
+        )
     ]
     for run in new:
-        made = client.create_run(number, start_time=round(1000 * run.start), run_name=run.name).info.run_id
+        made = client.create_run(
+            number, start_time=round(1000 * run.start), run_name=run.name
+        ).info.run_id
         for name, value in run.settings.items():
             client.log_param(made, name, value)
         for name, value, epoch, at in run.values():

@@ -13,7 +13,12 @@ from scalestudy.analysis.planned_training import time_parts
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Table
-from scalestudy.report.number_format import cost_unit, decimals, time_unit, with_interval
+from scalestudy.report.number_format import (
+    cost_unit,
+    decimals,
+    time_unit,
+    with_interval,
+)
 from scalestudy.report.results import results_table
 from scalestudy.util import units
 
@@ -69,7 +74,10 @@ def answer(findings: Findings, goal: Goal) -> GoalAnswer:
     """Return the rows that best meet a goal."""
     decision, measured = findings.advice.decision, _measured(findings)
     if goal.deadline is None:
-        best = next((candidate for candidate in measured if candidate.key == decision.choice), None)
+        best = next(
+            (candidate for candidate in measured if candidate.key == decision.choice),
+            None,
+        )
         return GoalAnswer(goal, best, best is not None and not decision.provisional)
     within = [
         candidate
@@ -83,7 +91,11 @@ def answer(findings: Findings, goal: Goal) -> GoalAnswer:
         cheapest.setdefault(candidate.key.series, candidate)
     ordered = tuple(cheapest.values())
     best = ordered[0] if ordered else None
-    sure = best is not None and best.seconds.high is not None and best.seconds.high <= goal.deadline
+    sure = (
+        best is not None
+        and best.seconds.high is not None
+        and best.seconds.high <= goal.deadline
+    )
     return GoalAnswer(goal, best, sure, ordered[1:])
 
 
@@ -123,7 +135,10 @@ def advise_json(findings: Findings, answer: GoalAnswer) -> str:
     record: dict[str, Any] = {
         "schema_version": 1,
         "study": findings.name,
-        "goal": {"aim": "deadline" if deadline else "efficiency", "deadline_seconds": deadline},
+        "goal": {
+            "aim": "deadline" if deadline else "efficiency",
+            "deadline_seconds": deadline,
+        },
         "cost_unit": f"{decision.bill}-hours",
         "cost_efficiency_target": decision.target,
         "kind": decision.kind,
@@ -154,14 +169,27 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
     if answer.goal.deadline is None:
         return advised
     hours = answer.goal.deadline / 3600
-    done = f"{hours:.0f} h" if hours >= 1 and hours.is_integer() else units.duration(3600 * hours)
+    done = (
+        f"{hours:.0f} h"
+        if hours >= 1 and hours.is_integer()
+        else units.duration(3600 * hours)
+    )
     if best is None:
-        if all(verdict.seems_worse for verdict in findings.advice.decision.verdicts.values()):
+        if all(
+            verdict.seems_worse
+            for verdict in findings.advice.decision.verdicts.values()
+        ):
             return f"No row is advised for {done}: {advised}"
         if _only_rates(findings):
             return f"No row states the time of a whole training, so none is known to finish in {done}."
         known = f"No row of sufficient quality is known to finish in {done}."
-        return " ".join((known, *_fastest_row(findings, answer.goal), *_estimates(findings, answer.goal)))
+        return " ".join(
+            (
+                known,
+                *_fastest_row(findings, answer.goal),
+                *_estimates(findings, answer.goal),
+            )
+        )
     ask = "Ask" if answer.sure else "Provisionally, ask"
     return f"{ask} for {best.key.label}: the cheapest training that finishes in {done}."
 
@@ -169,17 +197,25 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
 def _only_rates(findings: Findings) -> bool:
     """Whether rows were timed, but no time of a whole training is known."""
     prices = findings.advice.decision.prices.values()
-    timed = any(row.wall_seconds.value or row.training_seconds.value for row in findings.rows)
+    timed = any(
+        row.wall_seconds.value or row.training_seconds.value for row in findings.rows
+    )
     return not timed and any(price.basis == "rate" for price in prices)
 
 
 def _fastest_row(findings: Findings, goal: Goal) -> list[str]:
     """The fastest measured row, in a sentence, for a deadline that none meets."""
-    measured = [row for row in _measured(findings) if goal.most is None or row.key.workers <= goal.most]
+    measured = [
+        row
+        for row in _measured(findings)
+        if goal.most is None or row.key.workers <= goal.most
+    ]
     if not measured:
         return []
     fastest = min(measured, key=lambda row: row.seconds.value or 0.0)
-    return [f"The fastest is {fastest.key.label}, {units.duration(fastest.seconds.value or 0.0)}."]
+    return [
+        f"The fastest is {fastest.key.label}, {units.duration(fastest.seconds.value or 0.0)}."
+    ]
 
 
 def _estimates(findings: Findings, goal: Goal) -> list[str]:
@@ -188,7 +224,14 @@ def _estimates(findings: Findings, goal: Goal) -> list[str]:
     if not measured or goal.deadline is None:
         return []
     fastest = min(measured, key=lambda row: row.seconds.value or 0.0)
-    model = next((each for each in findings.models if each.series.key.series == fastest.key.series), None)
+    model = next(
+        (
+            each
+            for each in findings.models
+            if each.series.key.series == fastest.key.series
+        ),
+        None,
+    )
     if model is None or model.fit is None:
         return []
     measured_speed = model.predict(fastest.key.workers).speedup.value
@@ -196,7 +239,11 @@ def _estimates(findings: Findings, goal: Goal) -> list[str]:
     for doubling in range(1, DOUBLINGS + 1):
         workers = fastest.key.workers * 2**doubling
         speed = model.predict(workers).speedup.value
-        if not measured_speed or not speed or (goal.most is not None and workers > goal.most):
+        if (
+            not measured_speed
+            or not speed
+            or (goal.most is not None and workers > goal.most)
+        ):
             break
         seconds = _with_shorter_steps(findings, fastest, measured_speed / speed)
         estimates.append(f"{workers} workers {units.duration(seconds)}")
@@ -228,7 +275,9 @@ def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
         keys = [row.key for row in findings.rows]
         places = sorted(keys.index(row.key) for row in rows)
         table = results_table(findings, brief=True).only(places)
-        return replace(table, chosen=places.index(keys.index(rows[0].key)), gaps=(), name="advised")
+        return replace(
+            table, chosen=places.index(keys.index(rows[0].key)), gaps=(), name="advised"
+        )
     unit, length = time_unit([row.seconds.value or 0.0 for row in rows])
     billed, hours = cost_unit([row.cost.value for row in rows])
     bill = findings.advice.decision.bill
@@ -253,4 +302,8 @@ def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
 
 
 def _cell(estimate: Estimate) -> str:
-    return "" if estimate.value is None else with_interval(estimate, decimals([estimate.value]))
+    return (
+        ""
+        if estimate.value is None
+        else with_interval(estimate, decimals([estimate.value]))
+    )

@@ -25,17 +25,68 @@ ABOUT = (
 OWN_TASK = "own task"
 RESULT = (
     *("engine", "strategy", "implementation", "communication", "workers", "seed"),
-    *("per_worker_batch", "global_batch", "epochs", "updates", "samples_processed", "training_samples"),
-    *("throughput", "steady_epochs", "training_seconds", "wall_seconds", "restarts", "phases"),
-    *("better", "bounded", "quality", "quality_split", "quality_labels", "constant_quality"),
-    *("best_quality", "best_epoch", "parameters", "shapes_digest", "initial_digest", "precision"),
-    *("evaluated_samples", "input_scaling", "deterministic", "oversubscribed", "peak_memory_bytes"),
-    *("cpu_percent", "gpu_percent", "gpus", "processes", "nodes", "usage_of", "flops_per_sample"),
+    *(
+        "per_worker_batch",
+        "global_batch",
+        "epochs",
+        "updates",
+        "samples_processed",
+        "training_samples",
+    ),
+    *(
+        "throughput",
+        "steady_epochs",
+        "training_seconds",
+        "wall_seconds",
+        "restarts",
+        "phases",
+    ),
+    *(
+        "better",
+        "bounded",
+        "quality",
+        "quality_split",
+        "quality_labels",
+        "constant_quality",
+    ),
+    *(
+        "best_quality",
+        "best_epoch",
+        "parameters",
+        "shapes_digest",
+        "initial_digest",
+        "precision",
+    ),
+    *(
+        "evaluated_samples",
+        "input_scaling",
+        "deterministic",
+        "oversubscribed",
+        "peak_memory_bytes",
+    ),
+    *(
+        "cpu_percent",
+        "gpu_percent",
+        "gpus",
+        "processes",
+        "nodes",
+        "usage_of",
+        "flops_per_sample",
+    ),
     *("began", "finished", "by_script", "place", "blocks"),
 )
 """Fields of a result that hold numbers, digests, or words from our own lists."""
 RANK = (
-    *("rank", "size", "local_rank", "placement_source", "threads", "devices", "nodes_shared", "driver"),
+    *(
+        "rank",
+        "size",
+        "local_rank",
+        "placement_source",
+        "threads",
+        "devices",
+        "nodes_shared",
+        "driver",
+    ),
     *("cpu_model", "memory_bytes"),
 )
 """The same for the record of a rank."""
@@ -46,7 +97,9 @@ _SOURCE = re.compile(r"digits|indents(:\d+)?")
 _VERSION = re.compile(r"[\w.+!-]{1,60}")
 
 
-def share_study(folder: StudyFolder, runs: Sequence[Run], overview: Overview) -> SharedStudy:
+def share_study(
+    folder: StudyFolder, runs: Sequence[Run], overview: Overview
+) -> SharedStudy:
     """Return a study without names.
 
     Raises:
@@ -54,7 +107,9 @@ def share_study(folder: StudyFolder, runs: Sequence[Run], overview: Overview) ->
     """
     if not runs:
         action = f"Run it first; `scalestudy status {folder.path}` shows how far it is."
-        raise UserError("a study with a finished run", f"{folder.path}, which has none", action)
+        raise UserError(
+            "a study with a finished run", f"{folder.path}, which has none", action
+        )
     settings, margin = settings_of(folder.study), folder.study.quality_margin
     asked = {key: value for key, value in settings.items() if is_plain(key, value)}
     stripped = _Stripped(runs)
@@ -95,8 +150,15 @@ class _Stripped:
     """Removes names from runs. Nodes and the user's own swept strings get numbers, equal in all runs."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        hosts = (host for run in runs for host in (*run.result.hosts, *(rank.host for rank in run.ranks)))
-        self._hosts = {host: f"node{number}" for number, host in enumerate(dict.fromkeys(hosts), start=1)}
+        hosts = (
+            host
+            for run in runs
+            for host in (*run.result.hosts, *(rank.host for rank in run.ranks))
+        )
+        self._hosts = {
+            host: f"node{number}"
+            for number, host in enumerate(dict.fromkeys(hosts), start=1)
+        }
         texts: dict[str, dict[str, None]] = {}
         for key, value in (pair for run in runs for pair in run.result.swept.items()):
             if not is_plain(key, value):
@@ -120,14 +182,24 @@ class _Stripped:
             {field: getattr(result, field) for field in RESULT}
             | {
                 "name": name if count == 1 else f"{name}-{count}",
-                "swept": {key: self._value(key, value) for key, value in result.swept.items()},
+                "swept": {
+                    key: self._value(key, value) for key, value in result.swept.items()
+                },
                 "metric": names.get(result.metric, ""),
                 "validation": {
-                    new: result.validation[old] for old, new in names.items() if old in result.validation
+                    new: result.validation[old]
+                    for old, new in names.items()
+                    if old in result.validation
                 },
-                "test": {new: result.test[old] for old, new in names.items() if old in result.test},
+                "test": {
+                    new: result.test[old]
+                    for old, new in names.items()
+                    if old in result.test
+                },
                 "hosts": [self._hosts[host] for host in result.hosts],
-                "weights": result.weights if result.weights in (None, *WEIGHTS) else "a file",
+                "weights": result.weights
+                if result.weights in (None, *WEIGHTS)
+                else "a file",
                 "flops_uncounted": ["an operation"] * bool(result.flops_uncounted),
                 "weights_digest": "",
             }
@@ -140,7 +212,11 @@ class _Stripped:
                 "host": self._hosts[rank.host],
                 "pid": 0,
                 "cpus": list(range(len(rank.cpus))),
-                "versions": {name: text for name, text in rank.versions.items() if _VERSION.fullmatch(text)},
+                "versions": {
+                    name: text
+                    for name, text in rank.versions.items()
+                    if _VERSION.fullmatch(text)
+                },
                 "build": _build(rank.build),
             }
         )
@@ -153,22 +229,36 @@ class _Stripped:
 
 def _metrics(result: Outcome) -> dict[str, str]:
     """Map each shared metric to its shared name; "" for a quality with a name of the user's own."""
-    of_classes = {key for name in result.validation for key in class_keys(name, result.class_names)}
+    of_classes = {
+        key
+        for name in result.validation
+        for key in class_keys(name, result.class_names)
+    }
     names = dict.fromkeys(("loss", result.metric, *result.validation))
-    ours = {name: name for name in names if name not in of_classes and known(name).better}
+    ours = {
+        name: name for name in names if name not in of_classes and known(name).better
+    }
     return {result.metric: ""} | ours
 
 
 def _columns(run: Run, names: Mapping[str, str]) -> dict[str, Any]:
     plain = {
-        name: epoch_values(run.epochs, name) for name in EpochRecord.model_fields if name != "validation"
+        name: epoch_values(run.epochs, name)
+        for name in EpochRecord.model_fields
+        if name != "validation"
     }
-    metrics = {new: epoch_values(run.epochs, "validation", old) for old, new in names.items()}
+    metrics = {
+        new: epoch_values(run.epochs, "validation", old) for old, new in names.items()
+    }
     return _record(plain) | {"validation": _record(metrics)}
 
 
 def _record(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
-    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
+    return {
+        name: values
+        for name, values in columns.items()
+        if any(value is not None for value in values)
+    }
 
 
 def _build(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,9 @@ HEADINGS = (
 )
 
 
-def lines_of(studies: Sequence[Path], beside: Path) -> tuple[tuple[str | Cell, ...], ...]:
+def lines_of(
+    studies: Sequence[Path], beside: Path
+) -> tuple[tuple[str | Cell, ...], ...]:
     """A row for each study, the newest first; links lead from the folder `beside` to the studies' pages."""
     lines = [_line(study, beside) for study in studies]
     return tuple(sorted(lines, key=lambda line: str(line[-1]), reverse=True))
@@ -30,7 +32,10 @@ def index_document(name: str, lines: tuple[tuple[str | Cell, ...], ...]) -> Docu
     words = "Choices are those of each study's own report, which its name opens where it has been written."
     table = Table(HEADINGS, lines, name="studies", sortable=True)
     return Document(
-        f"Studies in {name or 'this folder'}", (table, Paragraph(words)), "Scaling studies", live=True
+        f"Studies in {name or 'this folder'}",
+        (table, Paragraph(words)),
+        "Scaling studies",
+        live=True,
     )
 
 
@@ -40,9 +45,19 @@ def _line(path: Path, beside: Path) -> tuple[str | Cell, ...]:
         overview = study_status(folder)
         findings = read_study(folder, overview=overview)
     except ScalestudyError as error:
-        return path.name, "", f"It cannot be read: {error.received}. {error.action}", "", ""
+        return (
+            path.name,
+            "",
+            f"It cannot be read: {error.received}. {error.action}",
+            "",
+            "",
+        )
     page = path / "report" / "report.html"
-    link = Path(os.path.relpath(page.resolve(), beside.resolve())).as_posix() if page.exists() else ""
+    link = (
+        Path(os.path.relpath(page.resolve(), beside.resolve())).as_posix()
+        if page.exists()
+        else ""
+    )
     done = sum(status.state == "done" for status in overview.points)
     ends = [run.result.finished for run in findings.runs if run.result.finished]
     when = max(ends, default="")[:16].replace("T", " ")

@@ -43,7 +43,9 @@ def show(path: Path, console: Console, table: Table, page: LivePage) -> None:
                 started = time.monotonic()
                 folder = StudyFolder.open(path)  # points may have been added since
                 overview = study_status(folder, known=overview)
-                live.update(picture(folder, overview, table, console.height), refresh=True)
+                live.update(
+                    picture(folder, overview, table, console.height), refresh=True
+                )
                 page.update(overview)
                 if not overview.open:
                     page.end()
@@ -53,14 +55,24 @@ def show(path: Path, console: Console, table: Table, page: LivePage) -> None:
             return
 
 
-def picture(folder: StudyFolder, overview: Overview, table: Table, height: int) -> Group:
+def picture(
+    folder: StudyFolder, overview: Overview, table: Table, height: int
+) -> Group:
     """Return the view in `height` lines: remaining time and cost, all points, and details of running ones."""
     running = [status for status in overview.points if status.state == "running"]
-    elapsed = {status.name: since for status in running if (since := begun(status)) is not None}
-    left = remaining(overview.points, elapsed, at_once=launcher_of(folder.study).detached)
+    elapsed = {
+        status.name: since for status in running if (since := begun(status)) is not None
+    }
+    left = remaining(
+        overview.points, elapsed, at_once=launcher_of(folder.study).detached
+    )
     details = [line for status in running[:MOST_RUNS] for line in _details(status)]
     points = table(overview, max(height - len(details) - HEADING - 1, 3))
-    return Group(_heading(folder.name, remaining_text(left, moving=bool(overview.open))), points, *details)
+    return Group(
+        _heading(folder.name, remaining_text(left, moving=bool(overview.open))),
+        points,
+        *details,
+    )
 
 
 def _heading(name: str, text: str) -> Text:
@@ -75,10 +87,19 @@ def _details(status: PointStatus) -> list[Text]:
     parts = [status.point.why] if status.point.why else []
     if status.progress:
         used = {"CPU": status.progress.cpu_percent, "GPU": status.progress.gpu_percent}
-        parts += [f"{name} {value:.0f} %" for name, value in used.items() if value is not None]
-    line = Text(printable(status.name), style="bold cyan", no_wrap=True, overflow="ellipsis")
+        parts += [
+            f"{name} {value:.0f} %" for name, value in used.items() if value is not None
+        ]
+    line = Text(
+        printable(status.name), style="bold cyan", no_wrap=True, overflow="ellipsis"
+    )
     line.append("  " + ", ".join(parts), style="default not bold")
-    return [line, Text(f"  | {printable(last_line(status.run))}", no_wrap=True, overflow="ellipsis")]
+    return [
+        line,
+        Text(
+            f"  | {printable(last_line(status.run))}", no_wrap=True, overflow="ellipsis"
+        ),
+    ]
 
 
 def last_line(run: RunFolder) -> str:

@@ -56,7 +56,9 @@ def cpu_model() -> str:
     return platform.processor()
 
 
-def shares(granted: Sequence[int], near: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+def shares(
+    granted: Sequence[int], near: Sequence[Sequence[int]], count: int
+) -> list[list[int]]:
     """Assign `count` of the granted CPUs to every GPU: first those near it, then any that are left.
 
     `near` are the CPUs near each GPU; empty if unknown. The CPUs of each GPU are returned in the order of
@@ -71,7 +73,9 @@ def shares(granted: Sequence[int], near: Sequence[Sequence[int]], count: int) ->
         left[:] = [cpu for cpu in left if cpu not in taken]
 
     # The GPU with the fewest near CPUs chooses first; distant CPUs are assigned only after all near ones.
-    for gpu in sorted(range(len(near)), key=lambda gpu: len(set(near[gpu]) & set(granted))):
+    for gpu in sorted(
+        range(len(near)), key=lambda gpu: len(set(near[gpu]) & set(granted))
+    ):
         deal(gpu, [cpu for cpu in left if cpu in near[gpu]])
     for gpu in range(len(near)):
         deal(gpu, left)
@@ -85,7 +89,9 @@ def core_by_core(granted: Iterable[int], system: Path = SYSTEM) -> list[int]:
 
 def _first_of_core(cpu: int, system: Path) -> int:
     with contextlib.suppress(OSError, ValueError):
-        text = (system / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text()
+        text = (
+            system / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list"
+        ).read_text()
         return int(re.split("[,-]", text)[0])  # "3,67" or "6-7"
     return cpu
 
@@ -102,11 +108,15 @@ def use_by_others(cores: Collection[int]) -> tuple[float, float]:
 def share_of_others(before: tuple[float, float], cores: Collection[int]) -> float:
     """Return the share of these cores' time that others used since `before`, from `use_by_others`."""
     (began, used_before), (now, used) = before, use_by_others(cores)
-    return min(1.0, max(0.0, used - used_before) / (max(now - began, 1e-9) * len(cores)))
+    return min(
+        1.0, max(0.0, used - used_before) / (max(now - began, 1e-9) * len(cores))
+    )
 
 
 def _busy(cores: Collection[int]) -> float:
     every = psutil.cpu_times(percpu=True)
     idle = ("idle", "iowait", "guest", "guest_nice")  # guests also count as user
     times = [every[core]._asdict() for core in cores if core < len(every)]
-    return float(sum(value for core in times for name, value in core.items() if name not in idle))
+    return float(
+        sum(value for core in times for name, value in core.items() if name not in idle)
+    )

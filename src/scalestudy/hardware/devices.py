@@ -88,14 +88,18 @@ class GpuLoad:
     def __init__(self, names: Sequence[str]) -> None:
         self._nvml = library() if names else None
         self._handles = [
-            None if self._nvml is None else ask(self._nvml, "nvmlDeviceGetHandleByUUID", name)
+            None
+            if self._nvml is None
+            else ask(self._nvml, "nvmlDeviceGetHandleByUUID", name)
             for name in names
         ]
 
     def look(self) -> list[Load]:
         """Return a sample of each GPU, in the order of `names`."""
         return [
-            Load() if self._nvml is None or handle is None else _load(self._nvml, handle)
+            Load()
+            if self._nvml is None or handle is None
+            else _load(self._nvml, handle)
             for handle in self._handles
         ]
 
@@ -154,12 +158,17 @@ def gpus() -> int:
 
 def gpus_of_node() -> int:
     """Count this machine's GPUs, or their MIG instances, including hidden ones; 0 without a driver."""
-    return sum(1 if gpu.instances is None else len(gpu.instances) for gpu in read_gpus())
+    return sum(
+        1 if gpu.instances is None else len(gpu.instances) for gpu in read_gpus()
+    )
 
 
 def lowest_capability() -> tuple[int, int] | None:
     """Return the lowest compute capability among the usable GPUs; None if NVML provides none."""
-    return min((gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability), default=None)
+    return min(
+        (gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability),
+        default=None,
+    )
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
@@ -223,7 +232,9 @@ def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
         uuid=uuid,
         name=text(ask(nvml, "nvmlDeviceGetName", handle, otherwise="GPU")),
         memory=_memory(nvml, handle),
-        capability=None if capability is None else (int(capability[0]), int(capability[1])),
+        capability=None
+        if capability is None
+        else (int(capability[0]), int(capability[1])),
         cpus=set_bits(ask(nvml, "nvmlDeviceGetCpuAffinity", handle, 64, otherwise=())),
     )
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle, otherwise=(0, 0))
@@ -234,13 +245,17 @@ def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
 
 def _instances(nvml: Library, handle: Handle, whole: Gpu) -> list[Gpu]:
     instances = []
-    for number in range(int(ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle, otherwise=0))):
+    for number in range(
+        int(ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle, otherwise=0))
+    ):
         part = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
         uuid = None if part is None else ask(nvml, "nvmlDeviceGetUUID", part)
         if uuid is None:
             continue  # slots for instances may be empty
         name = text(ask(nvml, "nvmlDeviceGetName", part, otherwise=whole.name))
-        instances.append(replace(whole, uuid=text(uuid), name=name, memory=_memory(nvml, part)))
+        instances.append(
+            replace(whole, uuid=text(uuid), name=name, memory=_memory(nvml, part))
+        )
     return instances
 
 
@@ -283,7 +298,9 @@ def _find(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
     if name.startswith("MIG-"):
         instances = [part for gpu in gpus for part in gpu.instances or ()]
         exact = [part for part in instances if part.uuid == name]
-        return _only(exact or [part for part in instances if part.uuid.startswith(name)])
+        return _only(
+            exact or [part for part in instances if part.uuid.startswith(name)]
+        )
     if name.startswith("GPU-"):
         gpu = _only([gpu for gpu in gpus if gpu.uuid.startswith(name)])
     else:
@@ -297,7 +314,9 @@ def _only(gpus: Sequence[Gpu]) -> Gpu | None:
     return gpus[0] if len(gpus) == 1 else None
 
 
-def dealt(environment: Mapping[str, str], gpus: Sequence[Gpu], places: Sequence[int]) -> list[str]:
+def dealt(
+    environment: Mapping[str, str], gpus: Sequence[Gpu], places: Sequence[int]
+) -> list[str]:
     """Return the names of the GPUs at these indices among those that the environment shows.
 
     The names are UUIDs if NVML provides them, else the names in the environment, else numbers. If the

@@ -37,7 +37,9 @@ class LibraryPath(NamedTuple):
 
     def applied(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Return all variables of a process, from those of its parent."""
-        kept = {name: value for name, value in variables.items() if name != LIBRARY_PATH}
+        kept = {
+            name: value for name, value in variables.items() if name != LIBRARY_PATH
+        }
         return kept | ({LIBRARY_PATH: self.value} if self.value else {})
 
 
@@ -46,11 +48,15 @@ def package_libraries() -> dict[str, str]:
     """Return the folders of the libraries in NVIDIA's packages of this Python, by file name."""
     spec = importlib.util.find_spec("nvidia")
     folders = spec.submodule_search_locations or () if spec else ()
-    files = (file for folder in folders for file in sorted(Path(folder).glob("*/lib/*.so*")))
+    files = (
+        file for folder in folders for file in sorted(Path(folder).glob("*/lib/*.so*"))
+    )
     return {file.name: str(file.parent) for file in files}
 
 
-def library_path(variables: Mapping[str, str], own: Mapping[str, str] | None = None) -> LibraryPath:
+def library_path(
+    variables: Mapping[str, str], own: Mapping[str, str] | None = None
+) -> LibraryPath:
     """Return LD_LIBRARY_PATH without the folders that shadow a library of the packages.
 
     A folder that holds the driver's library stays. `own` are the folders of libraries in packages, by file
@@ -66,7 +72,9 @@ def library_path(variables: Mapping[str, str], own: Mapping[str, str] | None = N
     ]
     if not dropped:
         return LibraryPath(variables.get(LIBRARY_PATH, ""), [])
-    return LibraryPath(os.pathsep.join(part for part in parts if part not in dropped), dropped)
+    return LibraryPath(
+        os.pathsep.join(part for part in parts if part not in dropped), dropped
+    )
 
 
 def _held(folder: str, names: Collection[str]) -> list[str]:
@@ -77,7 +85,12 @@ def _held(folder: str, names: Collection[str]) -> list[str]:
 
 
 ID_DIGITS = 10
-IMAGE_VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "APPTAINER_NAME", "SINGULARITY_NAME")
+IMAGE_VARIABLES = (
+    "APPTAINER_CONTAINER",
+    "SINGULARITY_CONTAINER",
+    "APPTAINER_NAME",
+    "SINGULARITY_NAME",
+)
 
 
 def packages() -> dict[str, str]:
@@ -109,7 +122,9 @@ def identify(versions: Mapping[str, str], builds: Mapping[str, str]) -> str:
     if "scalestudy" in versions:
         versions = {**versions, "scalestudy": _release(versions["scalestudy"])}
     lines = [f"python=={platform.python_version()}", platform.machine()]
-    lines += [f"{engine}-build=={build}" for engine, build in sorted(builds.items()) if build]
+    lines += [
+        f"{engine}-build=={build}" for engine, build in sorted(builds.items()) if build
+    ]
     lines += [f"{name}=={version}" for name, version in sorted(versions.items())]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:ID_DIGITS]
 
@@ -129,7 +144,9 @@ def environment_name(variables: Mapping[str, str] | None = None) -> str:
 
 def container_image(variables: Mapping[str, str]) -> str | None:
     """Return the image of this process, from the variables of Apptainer or Singularity."""
-    return next((variables[name] for name in IMAGE_VARIABLES if variables.get(name)), None)
+    return next(
+        (variables[name] for name in IMAGE_VARIABLES if variables.get(name)), None
+    )
 
 
 LIMIT = 600.0

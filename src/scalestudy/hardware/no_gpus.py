@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.hardware.devices import VISIBLE, driver_cuda, driver_version, read_gpus, unavailable
+from scalestudy.hardware.devices import (
+    VISIBLE,
+    driver_cuda,
+    driver_version,
+    read_gpus,
+    unavailable,
+)
 from scalestudy.hardware.installed import container_image
 
 FIRST_DEVICE = Path("/dev/nvidia0")
@@ -80,4 +86,7 @@ def why_not_listed(build: Build, words: tuple[str, str] | None) -> Reason:
         )
     if words is not None:
         return Reason(*words)
-    return Reason(f"{build.name}, built with CUDA {build.cuda}, does not say why", "Run nvidia-smi there.")
+    return Reason(
+        f"{build.name}, built with CUDA {build.cuda}, does not say why",
+        "Run nvidia-smi there.",
+    )

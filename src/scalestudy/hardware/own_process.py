@@ -30,7 +30,11 @@ def oom_kills() -> int | None:
     4.13; without such a cgroup, that of the whole machine in `/proc/vmstat` is used. The kernel counts before
     it kills. None if there is no count.
     """
-    files = [folder / name for folder in _cgroups() for name in ("memory.events", "memory.oom_control")]
+    files = [
+        folder / name
+        for folder in _cgroups()
+        for name in ("memory.events", "memory.oom_control")
+    ]
     for file in (*files, Path("/proc/vmstat")):
         with contextlib.suppress(OSError):
             if (count := count_oom_kills(file.read_text())) is not None:
@@ -49,14 +53,20 @@ def count_oom_kills(text: str) -> int | None:
 
 def full_for(error: BaseException) -> str:
     """Name the full file systems for a "No space left on device" error without a file name; else ""."""
-    if not isinstance(error, OSError) or error.errno != errno.ENOSPC or error.filename is not None:
+    if (
+        not isinstance(error, OSError)
+        or error.errno != errno.ENOSPC
+        or error.filename is not None
+    ):
         return ""
     full = []
     for folder in ("/dev/shm", tempfile.gettempdir(), os.getcwd()):
         with contextlib.suppress(OSError):
             if os.statvfs(folder).f_bavail == 0:
                 full.append(folder)
-    return f" ({', '.join(full)} {'is' if len(full) == 1 else 'are'} full)" if full else ""
+    return (
+        f" ({', '.join(full)} {'is' if len(full) == 1 else 'are'} full)" if full else ""
+    )
 
 
 def _cgroups() -> list[Path]:
@@ -68,7 +78,10 @@ def _cgroups() -> list[Path]:
             if controllers in ("", "memory"):
                 root = Path("/sys/fs/cgroup", controllers)
                 own = root / path.lstrip("/")
-                found += [own, *(parent for parent in own.parents if parent.is_relative_to(root))]
+                found += [
+                    own,
+                    *(parent for parent in own.parents if parent.is_relative_to(root)),
+                ]
     return found
 
 

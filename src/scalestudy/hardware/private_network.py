@@ -69,7 +69,11 @@ def create_network() -> None:
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, SET_INTERFACE_FLAGS, struct.pack("16sH22x", b"lo", UP_AND_RUNNING))
+        fcntl.ioctl(
+            any_socket,
+            SET_INTERFACE_FLAGS,
+            struct.pack("16sH22x", b"lo", UP_AND_RUNNING),
+        )
 
 
 def enter_network(process: int) -> None:

@@ -34,9 +34,14 @@ def variables_of(folder: str, variables: Mapping[str, str]) -> dict[str, str]:
     path = [str(source)] if source else []
     path += [variables["PYTHONPATH"]] if variables.get("PYTHONPATH") else []
     programs = os.path.join(folder, "bin")
-    changes = {"VIRTUAL_ENV": folder, "PATH": os.pathsep.join((programs, variables.get("PATH", os.defpath)))}
+    changes = {
+        "VIRTUAL_ENV": folder,
+        "PATH": os.pathsep.join((programs, variables.get("PATH", os.defpath))),
+    }
     changes |= {"PYTHONPATH": os.pathsep.join(path)} if path else {}
-    return {name: value for name, value in variables.items() if name != "PYTHONHOME"} | changes
+    return {
+        name: value for name, value in variables.items() if name != "PYTHONHOME"
+    } | changes
 
 
 def refuse_missing_software(points: Sequence[Point], *, images: bool = False) -> None:
@@ -48,8 +53,14 @@ def refuse_missing_software(points: Sequence[Point], *, images: bool = False) ->
     Raises:
         UserError: If an environment, an engine's framework, or a library of one of its strategies is missing.
     """
-    for name, folder in dict.fromkeys((point.engine, point.environment) for point in points):
-        alike = [point for point in points if (point.engine, point.environment) == (name, folder)]
+    for name, folder in dict.fromkeys(
+        (point.engine, point.environment) for point in points
+    ):
+        alike = [
+            point
+            for point in points
+            if (point.engine, point.environment) == (name, folder)
+        ]
         libraries = {point.traits.library for point in alike if point.traits.library}
         engine = engine_traits(name)
         if folder is None:
@@ -93,19 +104,27 @@ def _missing_there(
 
 
 def _lacking(
-    engine: EngineTraits, built: Built, folder: str, libraries: Collection[str], key: str
+    engine: EngineTraits,
+    built: Built,
+    folder: str,
+    libraries: Collection[str],
+    key: str,
 ) -> UserError | None:
     theirs, ours = built.packages.get("scalestudy", "none"), version()
     if own_source() is None and theirs != ours:
         action = "Install the same version in both."
-        return UserError(f"Scalestudy {ours}, as here, in {key}", f"{theirs} in {folder}", action)
+        return UserError(
+            f"Scalestudy {ours}, as here, in {key}", f"{theirs} in {folder}", action
+        )
     for needed in engine.requirements:
         if not set(needed.packages) & built.packages.keys():
             action = f"With {python_of(folder)}: {engine.install}"
             return UserError(f"{needed.label} in {key}", f"{folder} without it", action)
     for name in libraries:
         if name.replace("_", "-").lower() not in built.packages:
-            mends = [library.mend for library in engine.libraries if library.name == name]
+            mends = [
+                library.mend for library in engine.libraries if library.name == name
+            ]
             action = next(iter(mends), f"Install {name} there.")
             return UserError(f"{name} in {key}", f"{folder} without it", action)
     return None
@@ -152,7 +171,9 @@ def build_task(
     """
     python = python_of(environment) if environment else sys.executable
     variables = variables_of(environment, os.environ) if environment else os.environ
-    answer = ask_file("build", str(path), info, within, python=python, variables=variables)
+    answer = ask_file(
+        "build", str(path), info, within, python=python, variables=variables
+    )
     if not answer.message:
         raise UserError(
             f"a task file that can be imported: {path}",

@@ -17,21 +17,35 @@ SEARCHED_LINES = 60
 """Last lines of a log among which the one that tells the cause is searched: noise of launchers may follow."""
 
 
-def log_files(run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
+def log_files(
+    run: RunFolder, rank: int | None = None, *, job: bool = False
+) -> list[tuple[str, Path]]:
     """Return the logs of a run, each with the prefix of its lines: "[0] " or "[job] ".
 
     The logs are those of all ranks or of one. The job's own log is returned with `job`, without a prefix, and
     if the logs of all ranks are empty.
     """
     folder = run.path / "logs"
-    jobs = [file for file in (folder / "job.log", _early_log(run)) if file and _is_filled(file)][:1]
+    jobs = [
+        file
+        for file in (folder / "job.log", _early_log(run))
+        if file and _is_filled(file)
+    ][:1]
     if job:
         return [("", file) for file in jobs]
-    ranks = [int(file.stem[5:]) for file in folder.glob("rank-*.log") if file.stem[5:].isdigit()]
+    ranks = [
+        int(file.stem[5:])
+        for file in folder.glob("rank-*.log")
+        if file.stem[5:].isdigit()
+    ]
     logs = {number: folder / f"rank-{number}.log" for number in sorted(ranks)}
     if rank is None and jobs and not any(_is_filled(log) for log in logs.values()):
         return [("[job] ", file) for file in jobs]
-    return [(f"[{number}] ", log) for number, log in logs.items() if rank is None or number == rank]
+    return [
+        (f"[{number}] ", log)
+        for number, log in logs.items()
+        if rank is None or number == rank
+    ]
 
 
 def _is_filled(log: Path) -> bool:
@@ -86,7 +100,11 @@ def first_cause(causes: Iterable[Cause]) -> Cause | None:
     """
     causes = sorted(causes, key=lambda cause: cause.time)
     causes = [cause for cause in causes if cause.signal != "SIGHUP"] or causes
-    near = [cause for cause in causes if cause.time - causes[0].time <= _may_precede(cause, causes[0])]
+    near = [
+        cause
+        for cause in causes
+        if cause.time - causes[0].time <= _may_precede(cause, causes[0])
+    ]
     return min(near, key=_echo, default=None)
 
 
@@ -94,7 +112,9 @@ def _may_precede(cause: Cause, earliest: Cause) -> float:
     return WAKE if cause.host == earliest.host else CLOCKS_APART
 
 
-def failure_of(run: RunFolder, cause: Cause, *, hosts: bool = False, job_state: str | None = None) -> Failure:
+def failure_of(
+    run: RunFolder, cause: Cause, *, hosts: bool = False, job_state: str | None = None
+) -> Failure:
     """Return the failure to record for a run that ended by `cause`. For other arguments, see `sentence`."""
     lines = last_lines(run, f"rank-{cause.rank}", SEARCHED_LINES)
     return Failure(
@@ -121,10 +141,16 @@ def sentence(cause: Cause, *, hosts: bool = False, last: str = "") -> str:
         return f"{who} was ended by {cause.signal}{on}{at}{_memory(cause)}"
     ended = f"{who} ended with exit code {cause.exit_code}{on}"
     if cause.kind == "sys.exit":
-        program = "the task's file ended the program" if cause.frame else "something ended the program"
+        program = (
+            "the task's file ended the program"
+            if cause.frame
+            else "something ended the program"
+        )
         return f"{ended}: {program} by {cause.words}{at}"
     if cause.kind == "os._exit":
-        return f"{ended} before its work was done, without an exception, as after os._exit"
+        return (
+            f"{ended} before its work was done, without an exception, as after os._exit"
+        )
     words = cause.words or last
     return f"{ended}{f': {words}' if words else ''}{at}"
 
@@ -135,7 +161,9 @@ def _memory(cause: Cause) -> str:
     if cause.oom_kills is None:
         return " (often: out of memory)"
     if cause.oom_kills == 0:
-        return ", but not by the kernel for lack of memory: a person or a program sent it"
+        return (
+            ", but not by the kernel for lack of memory: a person or a program sent it"
+        )
     several = "es" if cause.oom_kills > 1 else ""
     return f": out of memory (the kernel killed {cause.oom_kills} process{several} of its cgroup for it)"
 
@@ -156,20 +184,39 @@ def _echo(cause: Cause) -> int:
     return 0 if cause.frame else 1
 
 
-def failure_of_hang(run: RunFolder, hang: Hang, job_state: str | None = None) -> Failure:
+def failure_of_hang(
+    run: RunFolder, hang: Hang, job_state: str | None = None
+) -> Failure:
     """Return the failure of a run that was ended because it hung, with the last lines of the rank's log.
 
     If the rank that the others waited for had been killed by a signal, that signal is the failure.
     """
     for cause in run.causes() if not hang.lives else ():
-        if cause.rank == hang.rank and cause.kind == "signal" and cause.signal not in ECHOES:
-            return failure_of(run, cause, hosts=job_state is not None, job_state=job_state)
+        if (
+            cause.rank == hang.rank
+            and cause.kind == "signal"
+            and cause.signal not in ECHOES
+        ):
+            return failure_of(
+                run, cause, hosts=job_state is not None, job_state=job_state
+            )
     tail = last_lines(run, f"rank-{hang.rank or 0}")
     reason = describe_hang(hang)
-    return Failure(rank=hang.rank, exit_code=None, reason=reason, tail=tail, job_state=job_state)
+    return Failure(
+        rank=hang.rank, exit_code=None, reason=reason, tail=tail, job_state=job_state
+    )
 
 
-INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED", "LOST")
+INTERRUPTED = (
+    "TIMEOUT",
+    "NODE_FAIL",
+    "PREEMPTED",
+    "CANCELLED",
+    "BOOT_FAIL",
+    "DEADLINE",
+    "STOPPED",
+    "LOST",
+)
 """Ends of jobs that the run did not cause: it can continue from its checkpoint."""
 ABLE_TO_GO_ON = 75
 """Exit code of a job script that stopped at a checkpoint and could not requeue itself."""
@@ -217,7 +264,9 @@ def telling_line(lines: Sequence[str]) -> str:
             in_traceback, telling = False, line
         elif _OWN_CAUSE.match(line):
             telling = line
-    plain = [line for line in lines if not (_NOISE.match(line) or _NO_CAUSE.match(line))]
+    plain = [
+        line for line in lines if not (_NOISE.match(line) or _NO_CAUSE.match(line))
+    ]
     return telling or (plain or list(lines) or [""])[-1]
 
 
@@ -235,11 +284,17 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
         code = view.exit_code or None
     state = "STOPPED" if code == ABLE_TO_GO_ON else view.state
     first = first_cause(run.causes()) if state not in INTERRUPTED else None
-    if first and first.signal != "SIGTERM" and (state != "OUT_OF_MEMORY" or first.oom_kills):
+    if (
+        first
+        and first.signal != "SIGTERM"
+        and (state != "OUT_OF_MEMORY" or first.oom_kills)
+    ):
         return failure_of(run, first, hosts=True, job_state=state)
     rank, lines = _last_words(run)
     if view.unseen and not lines:
-        return Failure(rank=None, exit_code=None, reason=_unseen(run, view), job_state=state)
+        return Failure(
+            rank=None, exit_code=None, reason=_unseen(run, view), job_state=state
+        )
     reason = job_sentence(view, state, code, rank, telling_line(lines))
     return Failure(
         rank=rank if state == "FAILED" else None,
@@ -260,7 +315,9 @@ def _unseen(run: RunFolder, view: JobView) -> str:
     )
 
 
-def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, last: str) -> str:
+def job_sentence(
+    view: JobView, state: str, code: int | None, rank: int | None, last: str
+) -> str:
     """Describe in one sentence how a job ended, by its state, else its exit code and the last log line."""
     where = f" on {view.nodes}" if view.nodes else ""
     if state == "CANCELLED":
@@ -271,7 +328,9 @@ def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, 
     quoted = f": {last}" if last else ""
     if code:
         who = "the job" if rank is None else f"rank {rank}"
-        name = _signal_name(code - 128) if code > 128 else None  # a shell adds 128 to a signal
+        name = (
+            _signal_name(code - 128) if code > 128 else None
+        )  # a shell adds 128 to a signal
         return f"{who} ended with exit code {code}{f' ({name})' if name else ''}{where}{quoted}"
     if view.signal:
         name = _signal_name(view.signal) or f"signal {view.signal}"
@@ -290,12 +349,18 @@ def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
     lines = last_lines(run, "job", 1 << 30)
     starts = [number for number, line in enumerate(lines) if _START.match(line)]
     # Only lines since the last start: the job may have been requeued.
-    lines = [line for line in lines[starts[-1] if starts else 0 :] if not _NO_CAUSE.match(line)]
+    lines = [
+        line
+        for line in lines[starts[-1] if starts else 0 :]
+        if not _NO_CAUSE.match(line)
+    ]
     only_noise = all(_NOISE.match(line) for line in lines)
     if only_noise and (words := last_lines(run, "rank-0", SEARCHED_LINES)):
         alone = len(list((run.path / "logs").glob("rank-*.log"))) == 1
         return 0 if alone else None, words
-    return None, lines[-SEARCHED_LINES:] or _filled_lines(_early_log(run), SEARCHED_LINES)
+    return None, lines[-SEARCHED_LINES:] or _filled_lines(
+        _early_log(run), SEARCHED_LINES
+    )
 
 
 def _early_log(run: RunFolder) -> Path | None:
@@ -305,7 +370,11 @@ def _early_log(run: RunFolder) -> Path | None:
 
 
 def _how_far(progress: Progress | None) -> str:
-    return f" in epoch {progress.epoch} of {progress.epochs}" if progress and progress.epoch else ""
+    return (
+        f" in epoch {progress.epoch} of {progress.epochs}"
+        if progress and progress.epoch
+        else ""
+    )
 
 
 def _signal_name(number: int) -> str | None:

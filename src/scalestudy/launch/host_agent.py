@@ -29,7 +29,13 @@ from scalestudy.launch.host_connection import (
     WorkerEnded,
     WorkersStart,
 )
-from scalestudy.launch.reserve import NETWORK, private_run, run_cores, take_gpus, usable_gpus
+from scalestudy.launch.reserve import (
+    NETWORK,
+    private_run,
+    run_cores,
+    take_gpus,
+    usable_gpus,
+)
 from scalestudy.launch.worker_processes import (
     POLL,
     Command,
@@ -74,7 +80,9 @@ def main() -> int:
         gpus, others = _take_gpus(held, request.gpus)
         shown = devices.showing(gpus) | assignment(gpus) if gpus else {}
         near = devices.visible_gpus(os.environ | shown) if gpus else None
-        cpus, alone = held.enter_context(run_cores(request.workers, request.cpus_per_worker, near))
+        cpus, alone = held.enter_context(
+            run_cores(request.workers, request.cpus_per_worker, near)
+        )
         _say(
             HostFacts(
                 host=socket.gethostname(),
@@ -91,10 +99,14 @@ def main() -> int:
         start = WorkersStart.model_validate_json(line)
         one_host = len(set(start.hosts)) == 1
         network = private_run(len(start.ranks), private=start.private and one_host)
-        own = {NETWORK: held.enter_context(network)[NETWORK]}  # the secret is that of all hosts
+        own = {
+            NETWORK: held.enter_context(network)[NETWORK]
+        }  # the secret is that of all hosts
         environment = {**os.environ, **start.variables, **own, **shown}
         watched = [] if gpus else cpus or machine_cores.granted()
-        with WorkerProcesses(_commands(start, cpus, environment), watched=watched) as workers:
+        with WorkerProcesses(
+            _commands(start, cpus, environment), watched=watched
+        ) as workers:
             _watch(lines, start, workers)
         _say(AllEnded(share=workers.others()))
     return 0
@@ -108,7 +120,9 @@ def _take_gpus(held: contextlib.ExitStack, count: int) -> tuple[list[str], list[
     return take_gpus(held, available, count)
 
 
-def _commands(start: WorkersStart, cpus: Sequence[int], environment: Mapping[str, str]) -> list[Command]:
+def _commands(
+    start: WorkersStart, cpus: Sequence[int], environment: Mapping[str, str]
+) -> list[Command]:
     run, size, count = RunFolder(Path(start.run)), len(start.hosts), len(start.ranks)
     one_host = count == size
     node = list(dict.fromkeys(start.hosts)).index(start.hosts[start.ranks[0]])
@@ -120,7 +134,9 @@ def _commands(start: WorkersStart, cpus: Sequence[int], environment: Mapping[str
         own = share(cpus, local_rank, count)
         command = worker_command(run, rank, size, start.port, own, environment)
         variables = {**command.environment, **place, "LOCAL_RANK": str(local_rank)}
-        commands.append(started_in(start.environment, replace(command, environment=variables)))
+        commands.append(
+            started_in(start.environment, replace(command, environment=variables))
+        )
     return commands
 
 
@@ -138,7 +154,9 @@ def _watch(lines: _Input, start: WorkersStart, workers: WorkerProcesses) -> None
 
 
 def _say(answer: Answer) -> None:
-    with contextlib.suppress(BrokenPipeError):  # the launcher has ended: the input tells
+    with contextlib.suppress(
+        BrokenPipeError
+    ):  # the launcher has ended: the input tells
         os.write(1, f"{PREFIX}{answer.model_dump_json()}\n".encode())
 
 

@@ -93,7 +93,9 @@ class AllEnded(Record):
 
 
 Answer = HostFacts | WorkerEnded | AllEnded
-ANSWER: TypeAdapter[Answer] = TypeAdapter(Annotated[Answer, Field(discriminator="kind")])
+ANSWER: TypeAdapter[Answer] = TypeAdapter(
+    Annotated[Answer, Field(discriminator="kind")]
+)
 
 
 CONNECTS_WITHIN, ALIVE_EVERY, ALIVE_MISSED = 15, 5, 3
@@ -121,7 +123,9 @@ class Connection:
         python = [sys.executable, "-P", "-m", modules.HOST_AGENT]
         if source := own_source():
             python = ["env", f"PYTHONPATH={source}", *python]
-        arguments = python if is_here(host) else [*SSH, host, "exec " + shlex.join(python)]
+        arguments = (
+            python if is_here(host) else [*SSH, host, "exec " + shlex.join(python)]
+        )
         try:
             self._process = subprocess.Popen(
                 arguments,
@@ -132,15 +136,25 @@ class Connection:
             )
         except FileNotFoundError as error:
             action = "Install OpenSSH's client (Debian: openssh-client)."
-            raise UserError(f"ssh, to reach {host}", "no such program", action) from error
+            raise UserError(
+                f"ssh, to reach {host}", "no such program", action
+            ) from error
         assert self._process.stdin is not None
         self._input = self._process.stdin
         self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._errors: deque[str] = deque(maxlen=20)
-        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
-        self._complaints = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
+        self._reader = threading.Thread(
+            target=self._read, args=(self._process.stdout,), daemon=True
+        )
+        self._complaints = threading.Thread(
+            target=self._listen, args=(self._process.stderr,), daemon=True
+        )
         self._closed = threading.Event()
-        for thread in (self._reader, self._complaints, threading.Thread(target=self._beat, daemon=True)):
+        for thread in (
+            self._reader,
+            self._complaints,
+            threading.Thread(target=self._beat, daemon=True),
+        ):
             thread.start()
 
     def _read(self, output: BinaryIO) -> None:
@@ -152,7 +166,9 @@ class Connection:
         self._answers.put(None)
 
     def _listen(self, output: BinaryIO) -> None:
-        self._errors.extend(line for raw in output if (line := raw.decode(errors="replace").strip()))
+        self._errors.extend(
+            line for raw in output if (line := raw.decode(errors="replace").strip())
+        )
 
     def _beat(self) -> None:
         while not self._closed.wait(BEAT):
@@ -195,7 +211,11 @@ class Connection:
         self.end(time.monotonic() + KILLED_WITHIN)
         self._complaints.join(GRACE)
         code = self._process.returncode
-        words = self._errors[-1] if self._errors else f"no answer within {ANSWERS_WITHIN:.0f} s"
+        words = (
+            self._errors[-1]
+            if self._errors
+            else f"no answer within {ANSWERS_WITHIN:.0f} s"
+        )
         if code == SSH_FAILED and not is_here(self.host):
             action = f"Set up passwordless SSH to {self.host}, or take the host out of launch.hosts."
             return RunError(f"{self.host} to be reached by SSH", words, action)
@@ -226,7 +246,12 @@ def connect(
     answers: list[tuple[Connection, HostFacts | RunError]] = []
     for connection in connections:
         answer = connection.answer(max(0.0, deadline - time.monotonic()))
-        answers.append((connection, answer if isinstance(answer, HostFacts) else connection.failure()))
+        answers.append(
+            (
+                connection,
+                answer if isinstance(answer, HostFacts) else connection.failure(),
+            )
+        )
     return answers
 
 
@@ -244,7 +269,9 @@ class HostProcesses(ProcessGroup):
         """Start the workers of all hosts."""
         for connection, start in self._starts:
             connection.send(start)
-            thread = threading.Thread(target=self._follow, args=(connection, start.ranks), daemon=True)
+            thread = threading.Thread(
+                target=self._follow, args=(connection, start.ranks), daemon=True
+            )
             thread.start()
             self._threads.append(thread)
 
@@ -256,7 +283,9 @@ class HostProcesses(ProcessGroup):
                 self._over[connection.host] = answer
         if connection.host not in self._over:
             error = connection.failure()
-            self._lost[connection.host] = f"host {connection.host} was lost ({error.received})"
+            self._lost[connection.host] = (
+                f"host {connection.host} was lost ({error.received})"
+            )
         for rank in ranks:
             if not self.ended(rank):
                 self._end(rank, SSH_FAILED)
@@ -282,7 +311,20 @@ class HostProcesses(ProcessGroup):
 
 def passed_on() -> dict[str, str]:
     """Return the variables of this process that the workers of other hosts get too: those of libraries."""
-    return {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
+    return {
+        name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)
+    }
 
 
-PASSED_ON = ("GLOO_", "HOROVOD_", "KERAS_", "NCCL_", "OMP_", "TF_", "TORCH_", "UCX_", "XLA_", "PYTHONPATH")
+PASSED_ON = (
+    "GLOO_",
+    "HOROVOD_",
+    "KERAS_",
+    "NCCL_",
+    "OMP_",
+    "TF_",
+    "TORCH_",
+    "UCX_",
+    "XLA_",
+    "PYTHONPATH",
+)

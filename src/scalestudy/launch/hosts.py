@@ -53,13 +53,19 @@ def listed(hosts: Sequence[str] | None, where: str = "") -> tuple[Listed, ...]:
     """
     if not hosts:
         raise UserError(
-            'hosts beside launch.on = "hosts"', f"none{where}", 'Write hosts = ["a", "b:2"] under [launch].'
+            'hosts beside launch.on = "hosts"',
+            f"none{where}",
+            'Write hosts = ["a", "b:2"] under [launch].',
         )
     found = []
     for text in hosts:
         match = _ITEM.fullmatch(text)
         if match is None:
-            raise UserError("a host, such as lab2, me@lab2 or lab2:4", f"{text!r}{where}", "Correct it.")
+            raise UserError(
+                "a host, such as lab2, me@lab2 or lab2:4",
+                f"{text!r}{where}",
+                "Correct it.",
+            )
         found.append(Listed(match[1], int(match[2]) if match[2] else None))
     names = [host.name for host in found]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -79,7 +85,10 @@ def shares(slots: Sequence[int], processes: int, *, one_host: bool) -> list[int]
         fitting = [index for index, most in enumerate(slots) if most >= processes]
         counts[fitting[0] if fitting else slots.index(max(slots))] = processes
         return counts
-    used = next((count for count in range(2, len(slots)) if sum(slots[:count]) >= processes), len(slots))
+    used = next(
+        (count for count in range(2, len(slots)) if sum(slots[:count]) >= processes),
+        len(slots),
+    )
     for _ in range(processes):
         room = [index for index in range(used) if counts[index] < slots[index]]
         counts[min(room or range(used), key=lambda index: counts[index])] += 1
@@ -96,7 +105,12 @@ class Hosts:
     def machine(self) -> Machine:
         """Return the resources of a host, those of the smallest; the list may allow more workers."""
         given = [host.slots for host in self.listed if host.slots is not None]
-        capabilities = [capability for facts in self.facts for capability in facts.gpus if capability]
+        capabilities = [
+            capability
+            for facts in self.facts
+            for capability in facts.gpus
+            if capability
+        ]
         return Machine(
             gpus=min(len(facts.gpus) for facts in self.facts),
             cores=min(facts.cores for facts in self.facts),
@@ -109,15 +123,22 @@ class Hosts:
         """Return the largest number of workers of each host."""
         on_gpus = self.machine().device(device) == "gpu"
         return [
-            host.slots or (len(facts.gpus) if on_gpus else max(1, facts.cores // cpus_per_worker))
+            host.slots
+            or (len(facts.gpus) if on_gpus else max(1, facts.cores // cpus_per_worker))
             for host, facts in zip(self.listed, self.facts, strict=True)
         ]
 
     def ranks(self, point: Point) -> list[tuple[str, tuple[int, ...]]]:
         """Return the hosts that a point uses, each with its ranks, in blocks."""
         launch, processes = point.launch, point.processes
-        one = processes == 1 or self.machine().nodes(processes, launch.cpus_per_worker, launch.device) == 1
-        counts = shares(self.slots(launch.cpus_per_worker, launch.device), processes, one_host=one)
+        one = (
+            processes == 1
+            or self.machine().nodes(processes, launch.cpus_per_worker, launch.device)
+            == 1
+        )
+        counts = shares(
+            self.slots(launch.cpus_per_worker, launch.device), processes, one_host=one
+        )
         found, first = [], 0
         for host, count in zip(self.listed, counts, strict=True):
             if count:
@@ -153,7 +174,9 @@ class HostsLauncher(LocalLauncher):
     """Runs points on several machines, one after another, within this process's lifetime."""
 
     title = "several hosts"
-    guard = staticmethod(lambda points: None)  # the processes of several hosts need the network between them
+    guard = staticmethod(
+        lambda points: None
+    )  # the processes of several hosts need the network between them
 
     def points(self, study: Study, options: Options) -> list[Point]:
         """Return the points of a study, expanded for its hosts.
@@ -182,15 +205,23 @@ class HostsLauncher(LocalLauncher):
         return points
 
     @staticmethod
-    def hold(held: contextlib.ExitStack, folder: StudyFolder, point: Point) -> Generator[Note, None, Held]:
+    def hold(
+        held: contextlib.ExitStack, folder: StudyFolder, point: Point
+    ) -> Generator[Note, None, Held]:
         """Reserve cores and GPUs on the hosts of a point; see `reserve_devices`."""
         yield from ()
         files = point.needed_files()
-        paths = (str(folder.path.absolute() / "study.json"), files.prepared, files.split)
+        paths = (
+            str(folder.path.absolute() / "study.json"),
+            files.prepared,
+            files.split,
+        )
         return reserve_devices(held, point, paths)
 
 
-def reserve_devices(held: contextlib.ExitStack, point: Point, paths: Sequence[str]) -> Held:
+def reserve_devices(
+    held: contextlib.ExitStack, point: Point, paths: Sequence[str]
+) -> Held:
     """Connect to the hosts of a point and reserve cores and GPUs there, until `held` exits.
 
     Raises:
@@ -198,10 +229,14 @@ def reserve_devices(held: contextlib.ExitStack, point: Point, paths: Sequence[st
     """
     hosts = reach(listed(point.launch.hosts))
     blocks = hosts.ranks(point)
-    requests = [(host, _request(point, hosts, ranks, tuple(paths))) for host, ranks in blocks]
+    requests = [
+        (host, _request(point, hosts, ranks, tuple(paths))) for host, ranks in blocks
+    ]
     starts: list[tuple[Connection, tuple[int, ...]]] = []
     names: list[str] = []
-    for (connection, answer), (host, ranks) in zip(connect(held, requests), blocks, strict=True):
+    for (connection, answer), (host, ranks) in zip(
+        connect(held, requests), blocks, strict=True
+    ):
         facts = _usable(host, answer)
         starts.append((connection, ranks))
         names += [address_of(host, facts)] * len(ranks)
@@ -221,13 +256,18 @@ def reserve_devices(held: contextlib.ExitStack, point: Point, paths: Sequence[st
             variables=variables,
         )
         return HostProcesses(
-            [(connection, every.model_copy(update={"ranks": ranks})) for connection, ranks in starts]
+            [
+                (connection, every.model_copy(update={"ranks": ranks}))
+                for connection, ranks in starts
+            ]
         )
 
     return point, processes
 
 
-def _request(point: Point, hosts: Hosts, ranks: Sequence[int], paths: tuple[str, ...]) -> HostRequest:
+def _request(
+    point: Point, hosts: Hosts, ranks: Sequence[int], paths: tuple[str, ...]
+) -> HostRequest:
     """Return what to reserve on the host of these ranks, as a local run would for all of its workers."""
     if point.processes > 1:
         gpus = workers = len(ranks)
@@ -235,7 +275,12 @@ def _request(point: Point, hosts: Hosts, ranks: Sequence[int], paths: tuple[str,
         gpus = workers = 1 if point.traits.one_device else point.workers
     if hosts.machine().device(point.launch.device) == "cpu":
         gpus = 0
-    return HostRequest(paths=paths, workers=workers, cpus_per_worker=point.launch.cpus_per_worker, gpus=gpus)
+    return HostRequest(
+        paths=paths,
+        workers=workers,
+        cpus_per_worker=point.launch.cpus_per_worker,
+        gpus=gpus,
+    )
 
 
 def _usable(host: str, answer: HostFacts | RunError) -> HostFacts:
@@ -260,14 +305,18 @@ def address_of(host: str, facts: HostFacts) -> str:
     """Return the name by which other hosts know a host: without the user and aliases of ssh's settings."""
     if is_here(host):
         return facts.host
-    done = subprocess.run([SSH[0], "-G", host], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [SSH[0], "-G", host], capture_output=True, text=True, check=False
+    )
     found = dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
     return found.get("hostname", host.rpartition("@")[2])
 
 
 def hosts_of(study: Study) -> Hosts:
     """Return the hosts of a study, all of which have answered; see `reached`."""
-    return reach(listed(study.launch.hosts, study.place.of("launch.hosts", "launch.on")))
+    return reach(
+        listed(study.launch.hosts, study.place.of("launch.hosts", "launch.on"))
+    )
 
 
 HOSTS = HostsLauncher()

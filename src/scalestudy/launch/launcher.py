@@ -95,7 +95,9 @@ class Overview:
     @property
     def open(self) -> list[PointStatus]:
         """Points in a queue or running."""
-        return [status for status in self.points if status.state in ("queued", "running")]
+        return [
+            status for status in self.points if status.state in ("queued", "running")
+        ]
 
     @property
     def failed(self) -> list[PointStatus]:
@@ -130,7 +132,11 @@ class Overview:
         """Return the overview of these points only; a point that is not in the folder yet is missing."""
         known = {status.name: status for status in self.points}
         return replace(
-            self, points=[known.get(point.name) or PointStatus(point, "missing") for point in points]
+            self,
+            points=[
+                known.get(point.name) or PointStatus(point, "missing")
+                for point in points
+            ],
         )
 
 
@@ -233,7 +239,12 @@ class Launcher(Protocol):
         ...
 
     def dry_run(
-        self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
+        self,
+        target: Path,
+        study: Study,
+        points: Mapping[str, Point],
+        overview: Overview,
+        options: Options,
     ) -> Iterator[str | Note]:
         """Yield what `start` would do in that folder, as texts to print. Nothing is written.
 

@@ -17,8 +17,20 @@ from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
-from scalestudy.launch.failures import failure_of, failure_of_hang, first_cause, last_lines
-from scalestudy.launch.launcher import Moved, Note, Options, Overview, Step, UnrecordedFailure
+from scalestudy.launch.failures import (
+    failure_of,
+    failure_of_hang,
+    first_cause,
+    last_lines,
+)
+from scalestudy.launch.launcher import (
+    Moved,
+    Note,
+    Options,
+    Overview,
+    Step,
+    UnrecordedFailure,
+)
 from scalestudy.launch.reserve import grant, refuse_open_ports, reserve_gpus
 from scalestudy.launch.supervise import cause_of_code
 from scalestudy.launch.worker_processes import (
@@ -45,7 +57,11 @@ def failure_of_end(
     here, `when` the Unix time of that, and `kills` is `oom_kills` before the workers were started.
     """
     if gone(run):
-        return Failure(rank=None, exit_code=None, reason=f"its folder was removed while it ran: {run.path}")
+        return Failure(
+            rank=None,
+            exit_code=None,
+            reason=f"its folder was removed while it ran: {run.path}",
+        )
     silence = run.hang()
     if silence is not None and run.result() is None:
         return failure_of_hang(run, silence)
@@ -62,7 +78,9 @@ def failure_of_end(
         return None
     if run.stop.exists() and run.stopped():
         why = run.stop.read_text()
-        reason = f"stopped on request{f' ({why})' if why else ''}; run it again to continue"
+        reason = (
+            f"stopped on request{f' ({why})' if why else ''}; run it again to continue"
+        )
         return Failure(rank=None, exit_code=None, reason=reason)
     reason = "all workers ended, but there is no result"
     return Failure(rank=0, exit_code=0, reason=reason, tail=last_lines(run, "rank-0"))
@@ -72,7 +90,11 @@ def unable(error: Exception) -> Failure:
     """Return the failure of a run that could not be started, or whose files are inaccessible."""
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
-        return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error.strerror}{where}")
+        return Failure(
+            rank=None,
+            exit_code=None,
+            reason=f"it could not be run: {error.strerror}{where}",
+        )
     return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error}")
 
 
@@ -139,10 +161,16 @@ class StopSignal:
 
     def failure(self, run: RunFolder) -> Failure:
         """Return the failure of a run that was stopped by this signal."""
-        reason = STOPPED_BY.get(signal.Signals(self.number), "") if self.number else "interrupted by the user"
+        reason = (
+            STOPPED_BY.get(signal.Signals(self.number), "")
+            if self.number
+            else "interrupted by the user"
+        )
         reason += "; run it again to continue" * run.checkpoint.exists()
         name = signal.Signals(self.number).name if self.number else None
-        return Failure(rank=None, exit_code=None, signal=name, reason=reason, cancelled=True)
+        return Failure(
+            rank=None, exit_code=None, signal=name, reason=reason, cancelled=True
+        )
 
 
 STOP = StopSignal()
@@ -158,7 +186,9 @@ Hold = Callable[[contextlib.ExitStack, StudyFolder, Point], Generator[Note, None
 """Reserves what a point needs until the stack is closed; yields notes while it waits."""
 
 
-def hold_here(held: contextlib.ExitStack, folder: StudyFolder, point: Point) -> Generator[Note, None, Held]:
+def hold_here(
+    held: contextlib.ExitStack, folder: StudyFolder, point: Point
+) -> Generator[Note, None, Held]:
     """Reserve GPUs, cores and ports of this machine; notes are yielded while other studies hold the GPUs."""
     gpus = yield from reserve_gpus(held, point)
     own, port, cpus, environment = held.enter_context(grant(point, gpus))
@@ -167,7 +197,8 @@ def hold_here(held: contextlib.ExitStack, folder: StudyFolder, point: Point) -> 
     def processes(run: RunFolder) -> ProcessGroup:
         commands = worker_commands(run, own.processes, port, cpus, environment)
         return WorkerProcesses(
-            [started_in(own.environment, command) for command in commands], watched=watched
+            [started_in(own.environment, command) for command in commands],
+            watched=watched,
         )
 
     return own, processes
@@ -194,7 +225,9 @@ def run_steps(
             planned = point.oversubscribed
             point, start = yield from hold(held, folder, point)
             if point.oversubscribed != planned:
-                yield Note(f"{point.name} is disturbed: {point.oversubscribed}. Its times do not count.")
+                yield Note(
+                    f"{point.name} is disturbed: {point.oversubscribed}. Its times do not count."
+                )
             run = interrupted_run(folder, point) or folder.new_run(point)
             processes = start(run)
             failure = yield from _attempt(run, processes)
@@ -209,12 +242,16 @@ def run_steps(
         failure = unable(error)
     if failure is not None and (unwritten := write_down(run, failure)):
         if run is not None and not gone(run):
-            failure = failure.model_copy(update={"reason": f"{failure.reason}; {unwritten}"})
+            failure = failure.model_copy(
+                update={"reason": f"{failure.reason}; {unwritten}"}
+            )
         yield UnrecordedFailure(point.name, failure)
     yield Moved(point.name)
 
 
-def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[Note | Moved, None, Failure | None]:
+def _attempt(
+    run: RunFolder, processes: ProcessGroup
+) -> Generator[Note | Moved, None, Failure | None]:
     kills = oom_kills()
     point = run.point()
     detector = HangDetector(run, processes.size, point.launch.progress_timeout)
@@ -223,7 +260,9 @@ def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[Note | Moved,
     with spare_space(run.path), processes as workers:
         try:
             STOP.awaited = True
-            while workers.running() and workers.first_failure() is None and not gone(run):
+            while (
+                workers.running() and workers.first_failure() is None and not gone(run)
+            ):
                 written = _progress_written(run)
                 if written != seen or time.monotonic() - last >= TELL_EVERY:
                     last, seen = time.monotonic(), written
@@ -238,7 +277,9 @@ def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[Note | Moved,
                         run.ask_to_stop()
                     if STOP.number == signal.SIGTERM:
                         deadline = time.monotonic() + LEFT_WITHIN
-                    yield Note(f"{point.name} stops at a checkpoint; Ctrl-C stops it at once.")
+                    yield Note(
+                        f"{point.name} stops at a checkpoint; Ctrl-C stops it at once."
+                    )
                 if time.monotonic() > deadline:
                     break
         except (KeyboardInterrupt, GeneratorExit):
@@ -249,9 +290,17 @@ def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[Note | Moved,
             STOP.awaited = False
         failed = workers.first_failure()
     if (lost := processes.lost()) and run.result() is None:
-        return Failure(rank=None, exit_code=None, reason=f"{lost}; run it again to continue")
-    failure = failure_of_end(run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills)
-    return STOP.failure(run) if failure and failed is None and STOP.number and not run.hang() else failure
+        return Failure(
+            rank=None, exit_code=None, reason=f"{lost}; run it again to continue"
+        )
+    failure = failure_of_end(
+        run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills
+    )
+    return (
+        STOP.failure(run)
+        if failure and failed is None and STOP.number and not run.hang()
+        else failure
+    )
 
 
 def _progress_written(run: RunFolder) -> tuple[int, int]:
@@ -273,7 +322,11 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
         failure = run.failure()
         if (
             run.checkpoint.exists()
-            and (failure is None or failure.rank is None or failure.signal in FROM_OUTSIDE)
+            and (
+                failure is None
+                or failure.rank is None
+                or failure.signal in FROM_OUTSIDE
+            )
             and run.point().same_as(point)
             and not (run.path / "job.json").exists()
         ):
@@ -297,7 +350,9 @@ def terminable() -> Iterator[None]:
         yield
         return
     STOP.number = 0
-    heard = [number for number in STOPPED_BY if signal.getsignal(number) != signal.SIG_IGN]
+    heard = [
+        number for number in STOPPED_BY if signal.getsignal(number) != signal.SIG_IGN
+    ]
     before = {number: signal.signal(number, STOP) for number in heard}
     try:
         yield
@@ -346,7 +401,9 @@ class LocalLauncher:
             UserError: If a point is impossible here, or names another launcher.
         """
         points = points_here(study)
-        elsewhere = [point.launch.on for point in points if point.launch.on != DEFAULT_LAUNCHER]
+        elsewhere = [
+            point.launch.on for point in points if point.launch.on != DEFAULT_LAUNCHER
+        ]
         if elsewhere:
             raise UserError(
                 f'launch.on = "{DEFAULT_LAUNCHER}" for `scalestudy run`',
@@ -377,18 +434,31 @@ class LocalLauncher:
                     raise KeyboardInterrupt
 
     def dry_run(
-        self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
+        self,
+        target: Path,
+        study: Study,
+        points: Mapping[str, Point],
+        overview: Overview,
+        options: Options,
     ) -> Iterator[str | Note]:
         """Yield a line for every point."""
         for status in overview.points:
             point = status.point
-            note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""
+            note = (
+                f"  (oversubscribed: {point.oversubscribed})"
+                if point.oversubscribed
+                else ""
+            )
             epochs = point.train.epochs
             batch = f"{point.implementation}, global batch {point.global_batch}"
             length = f"{epochs} epoch{'s' * (epochs != 1)}"
             cpus = point.launch.cpus_per_worker
             cores_held = f"{cpus} core{'s' * (cpus != 1)} per worker"
-            state = f"{status.state} (disturbed: {status.disturbed})" if status.disturbed else status.state
+            state = (
+                f"{status.state} (disturbed: {status.disturbed})"
+                if status.disturbed
+                else status.state
+            )
             yield f"{point.name}  {state}  {batch}, {length}, {cores_held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
 

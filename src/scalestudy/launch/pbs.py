@@ -12,7 +12,12 @@ from datetime import datetime
 from typing import Any
 
 from scalestudy.launch.queue.job_script import job_name
-from scalestudy.launch.queue.point_job import JobLayout, JobScript, gpu_request, memory_per_node
+from scalestudy.launch.queue.point_job import (
+    JobLayout,
+    JobScript,
+    gpu_request,
+    memory_per_node,
+)
 from scalestudy.launch.queue.queue_launcher import QueueLauncher
 from scalestudy.launch.queue.scheduler import (
     MARK,
@@ -95,7 +100,9 @@ class Pbs(Queue):
         if forgotten := [job for job in jobs if job not in details]:
             details |= self._details(forgotten, "-x")
         return {
-            job: job_view(job, details[job]) if job in details else JobView(job=job, state=UNKNOWN)
+            job: job_view(job, details[job])
+            if job in details
+            else JobView(job=job, state=UNKNOWN)
             for job in jobs
         }
 
@@ -107,7 +114,9 @@ class Pbs(Queue):
         """
         details: dict[str, dict[str, Any]] = {}
         for ids in chunks(list(dict.fromkeys(jobs))):
-            code, output, errors = self.run("qstat", *history, "-E", "-f", "-F", "json", *ids)
+            code, output, errors = self.run(
+                "qstat", *history, "-E", "-f", "-F", "json", *ids
+            )
             if code != 0:
                 output = self.failed("qstat", code, output, errors)
             try:
@@ -115,9 +124,13 @@ class Pbs(Queue):
             except ValueError as error:
                 words = f"an answer that is not its JSON ({error})"
                 raise QueueRefused(self.title, "qstat", words) from None
-            named = set(re.findall(r"\d+", errors)).union(job.partition(".")[0] for job in shown)
+            named = set(re.findall(r"\d+", errors)).union(
+                job.partition(".")[0] for job in shown
+            )
             if left := [job for job in ids if job.partition(".")[0] not in named]:
-                raise QueueUnreachable(self.title, "qstat", f"no word of {len(left)} of {len(ids)} jobs")
+                raise QueueUnreachable(
+                    self.title, "qstat", f"no word of {len(left)} of {len(ids)} jobs"
+                )
             details |= shown
         return details
 
@@ -127,7 +140,8 @@ class Pbs(Queue):
         return {
             submission: job
             for job, fields in jobs.items()
-            if (submission := read_mark(str(fields.get("Variable_List", "")))) and job_view(job, fields).live
+            if (submission := read_mark(str(fields.get("Variable_List", ""))))
+            and job_view(job, fields).live
         }
 
     def advice(self, words: str) -> str:
@@ -146,7 +160,9 @@ class Pbs(Queue):
         if reason in HOLDS:
             return HOLDS[reason]
         never = reason.startswith("Can Never Run: ")
-        words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
+        words = (
+            reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
+        )
         words = f"{words[:1].lower()}{words[1:]}" if words else "not yet considered"
         return Waiting("needs you" if never else "will start", words, "qstat -f {jobs}")
 
@@ -183,8 +199,12 @@ class Pbs(Queue):
             lines.append(f"-l walltime={minutes // 60:02}:{minutes % 60:02}:00")
         mark = MARK.format(submission=job.submission)
         lines += [f"-v SCALESTUDY_MARK={mark}"] if job.submission else []
-        lines += [f"-q {word(site.partition, 'partition', site)}"] if site.partition else []
-        return lines + ([f"-A {word(site.account, 'account', site)}"] if site.account else [])
+        lines += (
+            [f"-q {word(site.partition, 'partition', site)}"] if site.partition else []
+        )
+        return lines + (
+            [f"-A {word(site.account, 'account', site)}"] if site.account else []
+        )
 
     def option_names(self, option: str) -> set[str]:
         """Return the letter of an option ("-P value"); for -l and -W also the names of the attributes."""
@@ -205,7 +225,9 @@ class Pbs(Queue):
                 f"--depth={layout.cpus_per_task} --cpu-bind depth",
             ]
         if site.starter == "hydra":
-            return [f"mpiexec.hydra -n {layout.tasks} -ppn {layout.tasks_per_node} -bind-to none"]
+            return [
+                f"mpiexec.hydra -n {layout.tasks} -ppn {layout.tasks_per_node} -bind-to none"
+            ]
         return None
 
     def mpirun_options(self) -> tuple[list[str], str, tuple[str, ...]]:
@@ -235,8 +257,12 @@ STATES = {
 """States of jobs that are not over, by PBS's letter."""
 HOLDS = {
     "held by its user": Waiting("needs you", "held by you", "qrls {jobs}"),
-    "held by the site": Waiting("needs the site", "held by an operator: ask your site", "qstat -f {jobs}"),
-    "held for a dependency": Waiting("will start", "waits for another job", "qstat -f {jobs}"),
+    "held by the site": Waiting(
+        "needs the site", "held by an operator: ask your site", "qstat -f {jobs}"
+    ),
+    "held for a dependency": Waiting(
+        "will start", "waits for another job", "qstat -f {jobs}"
+    ),
 }
 """Meanings of the reasons of held jobs, as `job_view` gives them."""
 OVER = "F"
@@ -245,7 +271,12 @@ TERMINATED = 91
 """Substate of a job that was deleted."""
 SIGNALLED = 256
 """Added to the number of the signal that ended a job; the sum is its exit status."""
-STATUSES = {-20: "NODE_FAIL", -26: "OUT_OF_MEMORY", -27: "OUT_OF_MEMORY", -29: "TIMEOUT"}
+STATUSES = {
+    -20: "NODE_FAIL",
+    -26: "OUT_OF_MEMORY",
+    -27: "OUT_OF_MEMORY",
+    -29: "TIMEOUT",
+}
 """States of jobs that PBS ended, by exit status."""
 
 
@@ -272,11 +303,17 @@ def job_view(job: str, fields: dict[str, Any]) -> JobView:
     state = STATES.get(letter, letter or "PENDING")
     waits = state == "PENDING"
     reason = _hold(fields) if letter == "H" else str(fields.get("comment", ""))
-    start = fields.get("estimated", {}).get("start_time") if waits else fields.get("stime")
+    start = (
+        fields.get("estimated", {}).get("start_time") if waits else fields.get("stime")
+    )
     if letter == "H":  # a held job has no expected start
         start = None
     return JobView(
-        job=job, state=state, reason=reason if waits else "", nodes=_nodes(fields), start=_time(start)
+        job=job,
+        state=state,
+        reason=reason if waits else "",
+        nodes=_nodes(fields),
+        start=_time(start),
     )
 
 
@@ -287,7 +324,11 @@ def _hold(fields: dict[str, Any]) -> str:
     """
     if fields.get("depend"):
         return "held for a dependency"
-    return "held by its user" if str(fields.get("Hold_Types", "u")) == "u" else "held by the site"
+    return (
+        "held by its user"
+        if str(fields.get("Hold_Types", "u")) == "u"
+        else "held by the site"
+    )
 
 
 def _ended(job: str, fields: dict[str, Any]) -> JobView:
@@ -302,7 +343,11 @@ def _ended(job: str, fields: dict[str, Any]) -> JobView:
         state = "COMPLETED"
     else:
         state = "FAILED"
-    code = status if status is not None and 0 <= status < SIGNALLED and not signal else None
+    code = (
+        status
+        if status is not None and 0 <= status < SIGNALLED and not signal
+        else None
+    )
     return JobView(
         job=job,
         state=state,
@@ -322,7 +367,9 @@ def _signal(status: int | None) -> int | None:
 
 def _nodes(fields: dict[str, Any]) -> str:
     """Return the hosts of "n1/0*4+n2/0*4", each once: "n1,n2"."""
-    places = [place.partition("/")[0] for place in str(fields.get("exec_host", "")).split("+")]
+    places = [
+        place.partition("/")[0] for place in str(fields.get("exec_host", "")).split("+")
+    ]
     return ",".join(dict.fromkeys(place for place in places if place))
 
 
@@ -357,11 +404,17 @@ def word(text: str, key: str, site: Site) -> str:
 
 
 def _select(site: Site, layout: JobLayout) -> str:
-    parts = [str(layout.nodes), f"ncpus={layout.cpus_per_node}", f"mpiprocs={layout.tasks_per_node}"]
+    parts = [
+        str(layout.nodes),
+        f"ncpus={layout.cpus_per_node}",
+        f"mpiprocs={layout.tasks_per_node}",
+    ]
     if layout.gpus_per_node and site.gpu_request:
         # The profile's default is a Slurm option, which PBS does not know.
         slurms = site.gpu_request.startswith("-")
-        parts.append(f"ngpus={layout.gpus_per_node}" if slurms else gpu_request(site, layout))
+        parts.append(
+            f"ngpus={layout.gpus_per_node}" if slurms else gpu_request(site, layout)
+        )
     if memory := memory_per_node(site, layout):
         if not memory_bytes(memory):
             raise UserError(

@@ -35,11 +35,16 @@ def ports(count: int) -> Iterator[int]:
     Raises:
         RunError: If there are none.
     """
-    start = PORTS.start + (os.getpid() * 64) % (len(PORTS) - count)  # spread launchers out
+    start = PORTS.start + (os.getpid() * 64) % (
+        len(PORTS) - count
+    )  # spread launchers out
     order = [*range(start, PORTS.stop - count), *range(PORTS.start, start)]
     for first in order[::count]:
         with contextlib.ExitStack() as held:
-            if all(take_own(held, f"port-{port}") and _free(port) for port in range(first, first + count)):
+            if all(
+                take_own(held, f"port-{port}") and _free(port)
+                for port in range(first, first + count)
+            ):
                 yield first
                 return
     raise RunError(
@@ -114,7 +119,9 @@ def cores_near(
         alone = True
         for share, around in zip(planned, near, strict=True):
             others = [core for core in available if core not in share]
-            others.sort(key=lambda core, around=around: (core not in around, core in dealt))  # type: ignore[misc]
+            others.sort(
+                key=lambda core, around=around: (core not in around, core in dealt)  # type: ignore[misc]
+            )
             own, only = held.enter_context(cores([*share, *others], each))
             found += own
             alone = alone and only
@@ -125,7 +132,9 @@ TRY_EVERY = 0.5
 """Seconds between two attempts to reserve GPUs."""
 
 
-def reserve_gpus(held: contextlib.ExitStack, point: Point) -> Generator[Note, None, list[str]]:
+def reserve_gpus(
+    held: contextlib.ExitStack, point: Point
+) -> Generator[Note, None, list[str]]:
     """Reserve a point's GPUs until `held` exits and return their UUIDs; none if it computes on CPUs.
 
     While other runs hold too many GPUs, it waits, and yields a note whenever the set of these GPUs changes.
@@ -141,7 +150,10 @@ def reserve_gpus(held: contextlib.ExitStack, point: Point) -> Generator[Note, No
         if own:
             return own
         wanted = "a GPU" if count == 1 else f"{count} GPUs at once"
-        if (text := f"{point.name} waits for {wanted}: other runs hold {', '.join(others)}.") != last:
+        if (
+            text
+            := f"{point.name} waits for {wanted}: other runs hold {', '.join(others)}."
+        ) != last:
             yield Note(text)
             last = text
         time.sleep(TRY_EVERY)
@@ -156,7 +168,9 @@ def usable_gpus() -> list[Gpu]:
     return sorted(available, key=lambda gpu: gpu.uuid.startswith("MIG-"))
 
 
-def await_gpus(held: contextlib.ExitStack, point: Point, on_note: Callable[[str], object]) -> list[str]:
+def await_gpus(
+    held: contextlib.ExitStack, point: Point, on_note: Callable[[str], object]
+) -> list[str]:
     """Reserve GPUs as `reserve_gpus` does; `on_note` is called with its notes."""
     steps = reserve_gpus(held, point)
     while True:
@@ -215,7 +229,9 @@ def private_run(processes: int, *, private: bool) -> Iterator[dict[str, str]]:
 def wants_private(point: Point) -> bool:
     """Whether the workers of a point listen, on a machine whose other accounts must not reach them."""
     way = point.traits.rendezvous
-    listens = way is not None and (way.obeys or point.processes > 1)  # TensorFlow's also listen alone
+    listens = way is not None and (
+        way.obeys or point.processes > 1
+    )  # TensorFlow's also listen alone
     return listens and not point.launch.open_ports
 
 
@@ -232,7 +248,9 @@ def refuse_open_ports(points: Sequence[Point]) -> Note | None:
         if network.holder is not None:
             return None
     ways = [(point.implementation, point.traits.rendezvous) for point in listening]
-    obeying = sorted({strategy for strategy, way in ways if way is not None and way.obeys})
+    obeying = sorted(
+        {strategy for strategy, way in ways if way is not None and way.obeys}
+    )
     if obeying:
         raise UserError(
             f"a network namespace for {' and '.join(obeying)}, whose workers obey whoever reaches them",
@@ -247,7 +265,9 @@ def refuse_open_ports(points: Sequence[Point]) -> Note | None:
 
 
 @contextlib.contextmanager
-def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
+def grant(
+    point: Point, gpus: Sequence[str]
+) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
     """Reserve resources; yield the point (perhaps oversubscribed), its first port, cores and variables."""
     on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
     shown = devices.showing(gpus) | assignment(gpus) if gpus else {}
@@ -258,7 +278,12 @@ def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[
         run_cores(count, point.launch.cpus_per_worker, near) as (cpus, alone),
         private_run(point.processes, private=wants_private(point)) as own,
     ):
-        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
+        if (
+            not alone
+            and point.oversubscribed is None
+            and point.launch.device != "gpu"
+            and not on_gpus
+        ):
             point = point.on(oversubscribed=SHARED_CORES)
         way = point.traits.rendezvous
         if way and way.obeys and wants_private(point) and not own[NETWORK]:
@@ -267,5 +292,7 @@ def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[
                 "none: this machine allows no more of them",
                 "See user.max_net_namespaces (sysctl), or run the study again later.",
             )
-        inherited = {name: value for name, value in os.environ.items() if name != ASSIGNED}
+        inherited = {
+            name: value for name, value in os.environ.items() if name != ASSIGNED
+        }
         yield point, port, cpus, inherited | own | shown

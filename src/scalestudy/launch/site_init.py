@@ -51,7 +51,11 @@ def site_template(values: Mapping[str, Any]) -> str:
     for key, info in Site.model_fields.items():
         if key not in ("name", "container"):
             lines += ["", *_key(Site, key, info, values.get(key))]
-    lines += ["", *comment(one_line(Site.model_fields["container"].description)), "# [container]"]
+    lines += [
+        "",
+        *comment(one_line(Site.model_fields["container"].description)),
+        "# [container]",
+    ]
     for key, info in Container.model_fields.items():
         lines += _key(Container, key, info, None)
     return "\n".join(lines) + "\n"
@@ -59,7 +63,9 @@ def site_template(values: Mapping[str, Any]) -> str:
 
 def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> list[str]:
     schema = model.model_json_schema()["properties"][key]
-    words = one_line(info.description) + (f" Takes {wanted(schema)}." if "enum" in schema else "")
+    words = one_line(info.description) + (
+        f" Takes {wanted(schema)}." if "enum" in schema else ""
+    )
     if value is not None:
         return [*comment(words), toml_line(key, value)]
     if info.is_required():
@@ -68,7 +74,10 @@ def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> lis
         return [*comment(words), f'# {key} = "~/images/scalestudy.sif"']
     default = info.get_default(call_default_factory=True)
     if default in (None, (), {}):
-        default, words = (info.examples or [default])[0], f"{words} Not set; for example:"
+        default, words = (
+            (info.examples or [default])[0],
+            f"{words} Not set; for example:",
+        )
     return [*comment(words), f"# {toml_line(key, default)}"]
 
 

@@ -11,7 +11,12 @@ import psutil
 
 from scalestudy.cluster.resolve import tasks_per_node
 from scalestudy.launch.queue.job_script import job_name
-from scalestudy.launch.queue.point_job import JobLayout, JobScript, gpu_request, memory_per_node
+from scalestudy.launch.queue.point_job import (
+    JobLayout,
+    JobScript,
+    gpu_request,
+    memory_per_node,
+)
 from scalestudy.launch.queue.queue_launcher import QueueLauncher
 from scalestudy.launch.queue.scheduler import (
     MARK,
@@ -98,7 +103,9 @@ class Slurm(Queue):
         "plugin initialization failed",
     )
 
-    def environment(self, variables: Mapping[str, str], *, submitting: bool) -> dict[str, str]:
+    def environment(
+        self, variables: Mapping[str, str], *, submitting: bool
+    ) -> dict[str, str]:
         """Return the variables of a command, without those that would change its output.
 
         When a job is submitted, variables of the allocation or of the launcher that the user may be in are
@@ -115,12 +122,16 @@ class Slurm(Queue):
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
         """Raise the error of a failed command; without a slurm.conf there is no cluster (QueueAbsent)."""
         if "configuration source" in (errors or output):
-            raise QueueAbsent(self.title, program, "commands that know of no cluster (no slurm.conf)")
+            raise QueueAbsent(
+                self.title, program, "commands that know of no cluster (no slurm.conf)"
+            )
         return super().failed(program, code, output, errors)
 
     def advice(self, words: str) -> str:
         """Return the key of the site profile to correct, and the command that shows valid values."""
-        return next((advice for phrase, advice in ADVICE.items() if phrase in words.lower()), "")
+        return next(
+            (advice for phrase, advice in ADVICE.items() if phrase in words.lower()), ""
+        )
 
     # Jobs
 
@@ -154,7 +165,16 @@ class Slurm(Queue):
         views: dict[str, JobView] = {}
         for ids in chunks(jobs):
             try:
-                text = self.call("squeue", "-h", "-t", "all", "-o", SQUEUE_FORMAT, "-j", ",".join(ids))
+                text = self.call(
+                    "squeue",
+                    "-h",
+                    "-t",
+                    "all",
+                    "-o",
+                    SQUEUE_FORMAT,
+                    "-j",
+                    ",".join(ids),
+                )
             except QueueRefused as refused:
                 # squeue fails if the only job is forgotten; among several, it skips forgotten ones.
                 if "invalid job id" not in refused.words.lower():
@@ -165,10 +185,21 @@ class Slurm(Queue):
 
     def _accounted(self, jobs: Sequence[str]) -> dict[str, JobView]:
         views: dict[str, JobView] = {}
-        with contextlib.suppress(QueueRefused, QueueUnreachable):  # no accounting here, or it is down
+        with contextlib.suppress(
+            QueueRefused, QueueUnreachable
+        ):  # no accounting here, or it is down
             for ids in chunks(jobs):
                 views |= parse_sacct(
-                    self.call("sacct", "-P", "-n", "-X", "-o", SACCT_FORMAT, "-j", ",".join(ids))
+                    self.call(
+                        "sacct",
+                        "-P",
+                        "-n",
+                        "-X",
+                        "-o",
+                        SACCT_FORMAT,
+                        "-j",
+                        ",".join(ids),
+                    )
                 )
         return views
 
@@ -194,7 +225,9 @@ class Slurm(Queue):
         """Return the accounts that the user may charge; empty if accounting is absent or does not answer."""
         user = f"user={getpass.getuser()}"
         try:
-            text = self.call("sacctmgr", "-n", "-P", "show", "assoc", user, "format=Account")
+            text = self.call(
+                "sacctmgr", "-n", "-P", "show", "assoc", user, "format=Account"
+            )
         except QUEUE_ERRORS:
             return []
         return [line.strip() for line in text.splitlines() if line.strip()]
@@ -241,7 +274,9 @@ class Slurm(Queue):
             "mem": memory_per_node(site, layout),
             "comment": job.submission and MARK.format(submission=job.submission),
         }
-        return lines + [f"--{option}={value}" for option, value in named.items() if value]
+        return lines + [
+            f"--{option}={value}" for option, value in named.items() if value
+        ]
 
     def option_names(self, option: str) -> set[str]:
         """Return the long name of an option, "--name=value"."""
@@ -265,7 +300,13 @@ class Slurm(Queue):
 
     def mpirun_options(self) -> tuple[list[str], str, tuple[str, ...]]:
         """Give mpirun's step all cores of a node; workers restrict themselves to their own."""
-        return ["export SLURM_CPU_BIND=none # mpirun's own step must have all cores of a node"], "", ()
+        return (
+            [
+                "export SLURM_CPU_BIND=none # mpirun's own step must have all cores of a node"
+            ],
+            "",
+            (),
+        )
 
     # Inside a job
 
@@ -277,10 +318,18 @@ class Slurm(Queue):
         try:
             cores = tasks_per_node(os.environ["SLURM_JOB_CPUS_PER_NODE"])
             gpus = int(os.environ.get("SLURM_GPUS_ON_NODE") or 0) * len(cores)
-            began = float(os.environ.get("SLURM_JOB_START_TIME") or psutil.Process().create_time())
+            began = float(
+                os.environ.get("SLURM_JOB_START_TIME") or psutil.Process().create_time()
+            )
         except (KeyError, ValueError, UserError):
             return None
-        return Allocation(job=self.own_job(), nodes=len(cores), cores=sum(cores), gpus=gpus, began=began)
+        return Allocation(
+            job=self.own_job(),
+            nodes=len(cores),
+            cores=sum(cores),
+            gpus=gpus,
+            began=began,
+        )
 
     def is_running(self) -> bool:
         """Whether Slurm reports the job as running."""
@@ -310,14 +359,23 @@ SLURM = QueueLauncher(Slurm(), checked=True)
 
 def _rows(text: str, count: int) -> list[list[str]]:
     """Split lines into `count` fields and skip other lines; the last field may contain the separator."""
-    rows = ([field.strip() for field in line.split("|", count - 1)] for line in text.splitlines())
+    rows = (
+        [field.strip() for field in line.split("|", count - 1)]
+        for line in text.splitlines()
+    )
     return [row for row in rows if len(row) == count]
 
 
 def parse_squeue(text: str) -> dict[str, JobView]:
     """Return jobs, by id, from the output of `squeue -h -t all -o SQUEUE_FORMAT`."""
     return {
-        job: JobView(job=job, state=state, nodes=_value(nodes), start=_value(start), reason=_value(reason))
+        job: JobView(
+            job=job,
+            state=state,
+            nodes=_value(nodes),
+            start=_value(start),
+            reason=_value(reason),
+        )
         for job, state, nodes, start, reason in _rows(text, 5)
         if job.isdecimal()
     }
@@ -346,7 +404,11 @@ def _codes(text: str) -> tuple[int | None, int | None]:
 
 
 def _value(text: str) -> str:
-    return "" if text in ("None", "N/A", "Unknown", "(null)", "None assigned", "n/a") else text
+    return (
+        ""
+        if text in ("None", "N/A", "Unknown", "(null)", "None assigned", "n/a")
+        else text
+    )
 
 
 @dataclass(frozen=True)

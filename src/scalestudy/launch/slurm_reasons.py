@@ -5,7 +5,11 @@ import re
 from scalestudy.launch.queue.waiting import Group, Waiting
 
 ASSOCIATIONS = "sacctmgr show associations user=$USER"
-RELEASE, CANCEL, SHOW = "scontrol release {jobs}", "scancel {jobs}", "scontrol show job {jobs}"
+RELEASE, CANCEL, SHOW = (
+    "scontrol release {jobs}",
+    "scancel {jobs}",
+    "scontrol show job {jobs}",
+)
 
 _NEEDS_YOU = {
     "JobHeldUser": ("held by you", RELEASE),
@@ -13,7 +17,10 @@ _NEEDS_YOU = {
         "the account or QoS has no hours left: charge another (account, qos), or ask for more",
         "sshare -l -U",
     ),
-    "QOSUsageThreshold": ("the QoS takes no job of an account that used so much: name another", ASSOCIATIONS),
+    "QOSUsageThreshold": (
+        "the QoS takes no job of an account that used so much: name another",
+        ASSOCIATIONS,
+    ),
     "AssocMax.*(PerJob|PerNode|WallDuration)|AssociationTimeLimit": (
         "no job of this size or length is allowed to the account: change time_limit or workers",
         ASSOCIATIONS,
@@ -34,19 +41,40 @@ _NEEDS_YOU = {
         "the account or QoS is not allowed: correct account or qos, then submit again",
         ASSOCIATIONS,
     ),
-    "BadConstraints": ("no node has what the job asks for: correct constraint", "sinfo -o '%P %D %f %G'"),
+    "BadConstraints": (
+        "no node has what the job asks for: correct constraint",
+        "sinfo -o '%P %D %f %G'",
+    ),
     "DependencyNeverSatisfied": ("the job that it waits for has failed", CANCEL),
     "DeadLine|Deadline": ("it cannot end before its deadline", CANCEL),
-    "ReservationDeleted": ("its reservation is gone: correct directives, then submit again", CANCEL),
-    "JobHoldMaxRequeue|job requeued in held state": ("held after too many requeues", RELEASE),
-    "JobLaunchFailure|launch failed requeued held": ("held, since its start has failed", SHOW),
-    "user env retrieval failed requeued held": ("held, since your environment could not be read", RELEASE),
+    "ReservationDeleted": (
+        "its reservation is gone: correct directives, then submit again",
+        CANCEL,
+    ),
+    "JobHoldMaxRequeue|job requeued in held state": (
+        "held after too many requeues",
+        RELEASE,
+    ),
+    "JobLaunchFailure|launch failed requeued held": (
+        "held, since its start has failed",
+        SHOW,
+    ),
+    "user env retrieval failed requeued held": (
+        "held, since your environment could not be read",
+        RELEASE,
+    ),
 }
 _NEEDS_THE_SITE = {
     "JobHeldAdmin": ("held by an administrator: ask your site why", SHOW),
-    "PartitionDown|PartitionInactive": ("its partition takes no jobs at present", "sinfo -s"),
+    "PartitionDown|PartitionInactive": (
+        "its partition takes no jobs at present",
+        "sinfo -s",
+    ),
     "NodeDown|FrontEndDown|SystemFailure": ("its nodes are down", "sinfo -R"),
-    "ReqNodeNotAvail.*UnavailableNodes": ("its nodes are down, drained or reserved", "sinfo -R"),
+    "ReqNodeNotAvail.*UnavailableNodes": (
+        "its nodes are down, drained or reserved",
+        "sinfo -R",
+    ),
 }
 _WILL_START = {
     "": "not yet considered",

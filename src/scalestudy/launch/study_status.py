@@ -57,14 +57,25 @@ class Answers(Record):
     progress: dict[str, float] = Field(default_factory=dict)
     """`updated` of the progress that each job had reported before the answer."""
 
-    def due(self, jobs: Iterable[str], *, now: float, over: Collection[str] = ()) -> bool:
+    def due(
+        self, jobs: Iterable[str], *, now: float, over: Collection[str] = ()
+    ) -> bool:
         """Whether to query these jobs again. `over` are the jobs that have ended according to their files."""
-        news = any(job not in self.jobs or (job in over and not self.jobs[job].waiting) for job in jobs)
+        news = any(
+            job not in self.jobs or (job in over and not self.jobs[job].waiting)
+            for job in jobs
+        )
         wait = SHORTEST if news and not self.error else self.interval
-        return not 0 <= now - self.tried < wait  # a clock that was set back must not prevent it
+        return (
+            not 0 <= now - self.tried < wait
+        )  # a clock that was set back must not prevent it
 
     def answered(
-        self, views: Mapping[str, JobView], *, now: float, progress: Mapping[str, float] | None = None
+        self,
+        views: Mapping[str, JobView],
+        *,
+        now: float,
+        progress: Mapping[str, float] | None = None,
     ) -> "Answers":
         """Return the answers updated with a new one; `progress` is what the jobs had reported before it."""
         changed = any(self.jobs.get(job) != view for job, view in views.items())
@@ -81,7 +92,9 @@ class Answers(Record):
     def unanswered(self, error: str, *, now: float) -> "Answers":
         """Return the answers after a failed query, which keeps the old ones."""
         interval = min(self.interval * 2, LONGEST)
-        return self.model_copy(update={"tried": now, "interval": interval, "error": error})
+        return self.model_copy(
+            update={"tried": now, "interval": interval, "error": error}
+        )
 
 
 def poll(
@@ -109,7 +122,9 @@ def poll(
     if not wanted or not (must or answers.due(wanted, now=now, over=over)):
         return answers
     try:
-        answers = answers.answered(queue.ask(wanted, cluster=cluster), now=now, progress=progress)
+        answers = answers.answered(
+            queue.ask(wanted, cluster=cluster), now=now, progress=progress
+        )
     except QUEUE_ERRORS as error:
         if must:
             raise
@@ -157,7 +172,9 @@ def is_unanswered(run: RunFolder) -> bool:
     if record is None or record.job or run.result() or run.failure():
         return False
     # The clock of another login node may be compared: apart, they make the queue be asked sooner or later.
-    return not (launcher is not None and is_alive(launcher) and is_recent(record.submitted))
+    return not (
+        launcher is not None and is_alive(launcher) and is_recent(record.submitted)
+    )
 
 
 def find_jobs(queue: Queue, runs: Sequence[RunFolder]) -> None:
@@ -177,7 +194,9 @@ def find_jobs(queue: Queue, runs: Sequence[RunFolder]) -> None:
             run.write_job(record.model_copy(update={"job": job}))
         else:
             reason = f"{queue.title} never took its job, and did not say so when it was submitted"
-            run.write_failure(Failure(rank=None, exit_code=None, reason=reason, job_state=LOST))
+            run.write_failure(
+                Failure(rank=None, exit_code=None, reason=reason, job_state=LOST)
+            )
 
 
 FILES_LATE = 30.0
@@ -200,7 +219,12 @@ class Derived:
 
 
 def derive(
-    files: RunFiles, view: JobView | None, *, now: float, reported: float | None, ended: float | None
+    files: RunFiles,
+    view: JobView | None,
+    *,
+    now: float,
+    reported: float | None,
+    ended: float | None,
 ) -> Derived:
     """Derive the state of a run from its files and the queue's answer about its job.
 
@@ -222,7 +246,9 @@ def derive(
         # Progress that differs from the one before the answer: the clocks of this host and of the job's node
         # need not agree.
         younger = files.progress is not None and files.progress.updated != reported
-        return Derived("queued" if view.waiting and not younger else "running", revived=revived)
+        return Derived(
+            "queued" if view.waiting and not younger else "running", revived=revived
+        )
     return _after(files, view, fresh, None if ended is None else now - ended)
 
 
@@ -265,7 +291,11 @@ def study_status(
     now = time.time()
     settled = _settled_before(known, names)
     points = folder.points()
-    runs = {point.name: PointRun.of(folder, point) for point in points if point.name not in settled}
+    runs = {
+        point.name: PointRun.of(folder, point)
+        for point in points
+        if point.name not in settled
+    }
     answers: dict[str, Answers] = {}
     overview = Overview([])
     for name in dict.fromkeys(run.job.queue for run in runs.values() if run.job):
@@ -273,16 +303,36 @@ def study_status(
         if queue is None:
             continue
         runs |= _find_unanswered(folder, queue, runs.values(), must=must)
-        open_jobs = {job.job: run for run in runs.values() if (job := run.open_job(name))}
-        cluster = next((run.job.cluster for run in runs.values() if run.job and run.job.cluster), "")
-        over = [job for job, run in open_jobs.items() if run.files.exit_code is not None]
-        progress = {job: run.files.progress.updated for job, run in open_jobs.items() if run.files.progress}
+        open_jobs = {
+            job.job: run for run in runs.values() if (job := run.open_job(name))
+        }
+        cluster = next(
+            (run.job.cluster for run in runs.values() if run.job and run.job.cluster),
+            "",
+        )
+        over = [
+            job for job, run in open_jobs.items() if run.files.exit_code is not None
+        ]
+        progress = {
+            job: run.files.progress.updated
+            for job, run in open_jobs.items()
+            if run.files.progress
+        }
         answer = poll(
-            folder.path, queue, open_jobs, now=now, must=must, cluster=cluster, over=over, progress=progress
+            folder.path,
+            queue,
+            open_jobs,
+            now=now,
+            must=must,
+            cluster=cluster,
+            over=over,
+            progress=progress,
         )
         answers[name] = answer
         if open_jobs:
-            overview = Overview([], asked=answer.asked, error=answer.error, silent=queue.title)
+            overview = Overview(
+                [], asked=answer.asked, error=answer.error, silent=queue.title
+            )
     if known is not None and names is not None and not answers:
         overview = replace(known, points=[])
     statuses = settled | {name: run.status(answers, now) for name, run in runs.items()}
@@ -294,7 +344,9 @@ def queue_of(name: str) -> Queue | None:
     return getattr(LAUNCHERS.get(name), "queue", None) if name in LAUNCHERS else None
 
 
-def _settled_before(known: Overview | None, names: Sequence[str] | None) -> dict[str, PointStatus]:
+def _settled_before(
+    known: Overview | None, names: Sequence[str] | None
+) -> dict[str, PointStatus]:
     return {
         status.name: status
         for status in (known.points if known else [])
@@ -360,7 +412,11 @@ class PointRun:
             return None
         if self.files.result or self.files.damage:
             return None
-        return self.job if self.job.job and (self.files.failure is None or self.run.alive()) else None
+        return (
+            self.job
+            if self.job.job and (self.files.failure is None or self.run.alive())
+            else None
+        )
 
     def status(self, answers: Mapping[str, Answers], now: float) -> PointStatus:
         """Return the state of the point, and record a failure that only the queue knew."""
@@ -385,7 +441,9 @@ class PointRun:
         if failure is not None:
             reason = failure.reason
         elif state in UNSUCCESSFUL:
-            reason = KILLED if job is None else f"job {job.job} has ended without a result"
+            reason = (
+                KILLED if job is None else f"job {job.job} has ended without a result"
+            )
         return PointStatus(
             self.point,
             state,
@@ -396,7 +454,9 @@ class PointRun:
             failure=failure,
             job=job,
             view=view,
-            waiting=queue.explain(view.reason) if queue and view and state == "queued" else None,
+            waiting=queue.explain(view.reason)
+            if queue and view and state == "queued"
+            else None,
             silent=silent if signs else None,
             still=still,
         )
@@ -411,6 +471,8 @@ def _written_down(run: RunFolder, derived: Derived, view: JobView | None) -> Sta
             if run.result():  # it may have appeared meanwhile
                 return "done"
             run.write_failure(failure_of_job(run, view))
-            (run.path / SECRET_FILE).unlink(missing_ok=True)  # its processes may not have removed it
+            (run.path / SECRET_FILE).unlink(
+                missing_ok=True
+            )  # its processes may not have removed it
             forget_addresses(run.path)
     return derived.state

@@ -36,7 +36,9 @@ OTHERS = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 DONE = b"done\n"
 
 
-def supervise(run: RunFolder, rank: int, work: Callable[[], int], stops: Collection[int] = STOPS) -> int:
+def supervise(
+    run: RunFolder, rank: int, work: Callable[[], int], stops: Collection[int] = STOPS
+) -> int:
     """Run `work` in a child process. Parent and child both return from here, each with its exit code.
 
     If the child is suspended, or ends before its work is done, `causes/RANK.json` is written. A signal that
@@ -61,7 +63,9 @@ def supervise(run: RunFolder, rank: int, work: Callable[[], int], stops: Collect
         if child == 0:
             for number in stops:
                 signal.signal(number, signal.SIG_IGN)
-            for number in passed_on & {signal.SIGHUP}:  # the local launcher ends it so, also under nohup
+            for number in passed_on & {
+                signal.SIGHUP
+            }:  # the local launcher ends it so, also under nohup
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(readable)
@@ -77,15 +81,21 @@ def supervise(run: RunFolder, rank: int, work: Callable[[], int], stops: Collect
             if number in stops and not (again or sender == _launcher() or run.causes()):
                 if not (number == signal.SIGHUP and nohup):
                     asked = number
-                    with contextlib.suppress(OSError, RunError):  # the folder may belong to another job now
-                        run.ask_to_stop(f"rank {rank} received {signal.Signals(number).name}")
+                    with contextlib.suppress(
+                        OSError, RunError
+                    ):  # the folder may belong to another job now
+                        run.ask_to_stop(
+                            f"rank {rank} received {signal.Signals(number).name}"
+                        )
                 return
             ended_by = number if number in stops else 0
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL if ended_by else number)
 
         for number in waited - {signal.SIGCHLD}:
-            signal.signal(number, lambda *_: None)  # an ignored signal would not be reported
+            signal.signal(
+                number, lambda *_: None
+            )  # an ignored signal would not be reported
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         status, stopped = _wait(run, rank, child, waited, on_signal)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -109,7 +119,9 @@ def _launcher() -> int:
 
 def _work(rank: int, work: Callable[[], int], tell: int) -> int:
     """Run the work in the child, and write to `tell` that it is done, the exception, or the crash's stack."""
-    faulthandler.enable(tell, all_threads=False)  # at most 100 frames, which fit the pipe's buffer
+    faulthandler.enable(
+        tell, all_threads=False
+    )  # at most 100 frames, which fit the pipe's buffer
     try:
         code = work()
     except (Exception, SystemExit) as error:
@@ -135,7 +147,9 @@ def cause_of(rank: int, error: BaseException) -> Cause:
     )
 
 
-def cause_of_code(rank: int, code: int, kills: int | None, *, unsaid: str, frame: str = "") -> Cause:
+def cause_of_code(
+    rank: int, code: int, kills: int | None, *, unsaid: str, frame: str = ""
+) -> Cause:
     """Return the cause to record for a rank that gave none itself.
 
     Args:
@@ -149,7 +163,13 @@ def cause_of_code(rank: int, code: int, kills: int | None, *, unsaid: str, frame
         return _now(rank, kind=unsaid, exit_code=code)
     after = oom_kills()
     counted = None if kills is None or after is None else max(0, after - kills)
-    return _now(rank, kind="signal", signal=signal.Signals(-code).name, frame=frame, oom_kills=counted)
+    return _now(
+        rank,
+        kind="signal",
+        signal=signal.Signals(-code).name,
+        frame=frame,
+        oom_kills=counted,
+    )
 
 
 def _now(rank: int, **details: Any) -> Cause:
@@ -164,7 +184,11 @@ def exit_code(error: SystemExit) -> int:
 
 
 def _wait(
-    run: RunFolder, rank: int, child: int, waited: set[int], on_signal: Callable[[int, int], None]
+    run: RunFolder,
+    rank: int,
+    child: int,
+    waited: set[int],
+    on_signal: Callable[[int, int], None],
 ) -> tuple[int, bool]:
     """Wait for the child; return its status and whether it was suspended when it ended.
 
@@ -178,7 +202,9 @@ def _wait(
             if signalled.si_signo != signal.SIGCHLD and not has_ended(child):
                 on_signal(signalled.si_signo, signalled.si_pid)
         elif os.WIFSTOPPED(status):
-            cause = _now(rank, kind="stopped", signal=signal.Signals(os.WSTOPSIG(status)).name)
+            cause = _now(
+                rank, kind="stopped", signal=signal.Signals(os.WSTOPSIG(status)).name
+            )
             stopped = True
             _write(lambda cause=cause: run.write_cause(cause))  # type: ignore[misc]
         elif os.WIFCONTINUED(status):
@@ -219,7 +245,9 @@ def _cause(rank: int, code: int, message: str, kills: int | None) -> Cause:
         return cause_of_code(rank, code, kills, unsaid="os._exit")
     if message:  # also into the log
         print(message, file=sys.stderr, flush=True)
-    return cause_of_code(rank, code, kills, unsaid="os._exit", frame=user_frame(crashed_at(message)))
+    return cause_of_code(
+        rank, code, kills, unsaid="os._exit", frame=user_frame(crashed_at(message))
+    )
 
 
 def _write(write: Callable[[], None]) -> None:
@@ -227,7 +255,10 @@ def _write(write: Callable[[], None]) -> None:
     try:
         write()
     except (OSError, RunError) as error:  # the folder may belong to another job now
-        print(f"scalestudy: how this rank ended could not be written down: {error}", file=sys.stderr)
+        print(
+            f"scalestudy: how this rank ended could not be written down: {error}",
+            file=sys.stderr,
+        )
 
 
 def _end_by(number: int) -> None:

@@ -111,11 +111,18 @@ class ProcessGroup:
 
     def ends(self) -> dict[int, int]:
         """Return the exit codes (negative: a signal) of the ranks that have ended, in their order."""
-        return {rank: code for rank, (_, code) in sorted(self._ends.copy().items(), key=lambda end: end[1])}
+        return {
+            rank: code
+            for rank, (_, code) in sorted(
+                self._ends.copy().items(), key=lambda end: end[1]
+            )
+        }
 
     def first_failure(self) -> tuple[int, int] | None:
         """Return rank and exit code (negative: a signal) of the process that failed first, or None."""
-        return next(((rank, code) for rank, code in self.ends().items() if code != 0), None)
+        return next(
+            ((rank, code) for rank, code in self.ends().items() if code != 0), None
+        )
 
     def wait(self) -> tuple[int, int] | None:
         """Wait until all processes have ended or one has failed; return `first_failure`."""
@@ -149,14 +156,20 @@ class WorkerProcesses(ProcessGroup):
 
     def others(self) -> float:
         """Return the share of the watched cores that other programs used."""
-        return 0.0 if self._before is None else share_of_others(self._before, self._watched)
+        return (
+            0.0
+            if self._before is None
+            else share_of_others(self._before, self._watched)
+        )
 
     def _start(self, rank: int, command: Command) -> None:
         with contextlib.ExitStack() as held:
             log = None
             if command.log is not None:
                 make_inside(command.log.parent)
-                log = held.enter_context(open(command.log, "ab", opener=without_following))
+                log = held.enter_context(
+                    open(command.log, "ab", opener=without_following)
+                )
             held.enter_context(only_on(command.cpus))
             process = subprocess.Popen(
                 list(command.arguments),
@@ -179,11 +192,17 @@ class WorkerProcesses(ProcessGroup):
         The worker is a child of the supervisor started here. The child is killed first, so that it has
         released its device when the supervisor ends and before another process starts there.
         """
-        for end, seconds in ((_ask, GRACE), (_kill_below, KILLED_WITHIN), (_kill, GRACE)):
+        for end, seconds in (
+            (_ask, GRACE),
+            (_kill_below, KILLED_WITHIN),
+            (_kill, GRACE),
+        ):
             for process in self._processes:
                 end(process.pid)
             deadline = time.monotonic() + seconds
-            while (left := len(self._ends) < len(self._processes)) and time.monotonic() < deadline:
+            while (
+                left := len(self._ends) < len(self._processes)
+            ) and time.monotonic() < deadline:
                 time.sleep(0.02)
             if not left:
                 # A worker may have left children in its process group.
@@ -193,7 +212,9 @@ class WorkerProcesses(ProcessGroup):
 
 
 def _ask(leader: int) -> None:
-    _send(leader, signal.SIGHUP)  # SIGTERM asks a run to stop at a checkpoint: see launch/supervise.py
+    _send(
+        leader, signal.SIGHUP
+    )  # SIGTERM asks a run to stop at a checkpoint: see launch/supervise.py
 
 
 def _kill(leader: int) -> None:
@@ -223,23 +244,39 @@ def started_in(folder: str | None, command: Command) -> Command:
     if folder is None:
         return command
     arguments = [python_of(folder), *command.arguments[1:]]
-    return replace(command, arguments=arguments, environment=variables_of(folder, command.environment))
+    return replace(
+        command,
+        arguments=arguments,
+        environment=variables_of(folder, command.environment),
+    )
 
 
 def worker_commands(
-    run: RunFolder, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str]
+    run: RunFolder,
+    size: int,
+    port: int,
+    cpus: Sequence[int],
+    environment: Mapping[str, str],
 ) -> list[Command]:
     """Return the commands of all workers of a run, by rank; `cpus` are the cores of all workers."""
     return [
-        worker_command(run, rank, size, port, share(cpus, rank, size), environment) for rank in range(size)
+        worker_command(run, rank, size, port, share(cpus, rank, size), environment)
+        for rank in range(size)
     ]
 
 
 def worker_command(
-    run: RunFolder, rank: int, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str]
+    run: RunFolder,
+    rank: int,
+    size: int,
+    port: int,
+    cpus: Sequence[int],
+    environment: Mapping[str, str],
 ) -> Command:
     """Return the command of one worker of `size`, whose place is given by torchrun's variables."""
-    values = {key: value for key, value in environment.items() if not key.startswith(FOREIGN)}
+    values = {
+        key: value for key, value in environment.items() if not key.startswith(FOREIGN)
+    }
     values |= {
         "RANK": str(rank),
         "WORLD_SIZE": str(size),
@@ -251,7 +288,9 @@ def worker_command(
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": str(max(1, len(cpus))),
     }
-    if "PYTHONPATH" in values:  # relative entries refer to the current folder, not the run's
+    if (
+        "PYTHONPATH" in values
+    ):  # relative entries refer to the current folder, not the run's
         values["PYTHONPATH"] = os.pathsep.join(
             os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep)
         )

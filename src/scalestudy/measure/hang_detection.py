@@ -67,7 +67,9 @@ class Heartbeat:
     def step(self, epoch: int, step: int, phase: str) -> None:
         """Mark that `step` steps of `epoch` are done and the process has entered `phase`."""
         last, now = self.last, time.monotonic()
-        slowest = max(last.slowest, now - last.since) if last.phase in STEPS else last.slowest
+        slowest = (
+            max(last.slowest, now - last.since) if last.phase in STEPS else last.slowest
+        )
         self.last = ProgressMark(last.number + 1, phase, epoch, step, now, slowest)
 
 
@@ -78,7 +80,9 @@ class ProgressTimer:
     ignored.
     """
 
-    def __init__(self, longest: float, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, longest: float, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self._longest, self._now = longest, now
         self._seen: object = None
         self._looked = now()
@@ -93,7 +97,9 @@ class ProgressTimer:
         return self.seconds
 
 
-def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds: float) -> Hang:
+def first_hung(
+    before: Sequence[Sign], after: Sequence[Sign], size: int, seconds: float
+) -> Hang:
     """Determine the rank that the others wait for: one without a heartbeat, else the one furthest behind.
 
     This does not compare clocks of hosts. Progress is the number of marks, which all ranks count equally, and
@@ -112,16 +118,22 @@ def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds
     if absent:
         return Hang(rank=absent[0], seconds=seconds, lives=False)
     living = _living(before, after)
-    silent = [sign for sign in after if sign.phase == SERVING and sign.rank not in living]
+    silent = [
+        sign for sign in after if sign.phase == SERVING and sign.rank not in living
+    ]
     after = silent or [sign for sign in after if sign.phase != SERVING] or after
     last = min(after, key=lambda sign: (sign.marks, sign.rank in living, sign.rank))
     lives = last.rank in living
-    alike = sum(sign.marks == last.marks and (sign.rank in living) == lives for sign in after)
+    alike = sum(
+        sign.marks == last.marks and (sign.rank in living) == lives for sign in after
+    )
     hang = _at(last, seconds, lives=lives)
     return hang if alike == 1 else hang.model_copy(update={"rank": None, "host": ""})
 
 
-def first_stopped(before: Sequence[Sign], after: Sequence[Sign], seconds: float) -> Hang | None:
+def first_stopped(
+    before: Sequence[Sign], after: Sequence[Sign], seconds: float
+) -> Hang | None:
     """Return the rank furthest behind among those that are not alive; see `first_hung`."""
     living = _living(before, after)
     stopped = [sign for sign in after if sign.rank not in living]
@@ -172,7 +184,9 @@ def describe_silence(signs: Sequence[Sign], now: float) -> str:
     behind = max(signs, key=lambda sign: _unmoved(sign, now))
     seconds = now - mute.written
     if seconds > max(SILENT, LATE * len(signs) / AT_MOST):
-        where = f"no sign of life of rank {mute.rank} on {mute.host} for {_since(seconds)}"
+        where = (
+            f"no sign of life of rank {mute.rank} on {mute.host} for {_since(seconds)}"
+        )
         return f"{where}: its process is stopped, or its node is gone"
     where = f"no progress of rank {behind.rank} on {behind.host} for {_since(_unmoved(behind, now))}"
     return f"{where}: it stands still at {behind.phase}"
@@ -190,12 +204,20 @@ def describe_hang(hang: Hang) -> str:
     if not hang.phase:
         return f"{who} reported no progress within {hang.seconds:.0f} s"
     where = (
-        f"in epoch {hang.epoch} after step {hang.step} ({hang.phase})" if hang.epoch else f"at {hang.phase}"
+        f"in epoch {hang.epoch} after step {hang.step} ({hang.phase})"
+        if hang.epoch
+        else f"at {hang.phase}"
     )
-    how = "it stands still" if hang.lives else "its process is stopped, or its node is gone"
+    how = (
+        "it stands still"
+        if hang.lives
+        else "its process is stopped, or its node is gone"
+    )
     if hang.rank is None:
         how = "none is behind another" if hang.lives else "their processes are stopped"
-    return f"{who} fell silent {where}, and {how}: nothing moved for {hang.seconds:.0f} s"
+    return (
+        f"{who} fell silent {where}, and {how}: nothing moved for {hang.seconds:.0f} s"
+    )
 
 
 HANG_EVERY = 1.0
@@ -211,7 +233,11 @@ class HangDetector:
     """
 
     def __init__(
-        self, run: RunFolder, size: int, progress_timeout: float, every: float | None = None
+        self,
+        run: RunFolder,
+        size: int,
+        progress_timeout: float,
+        every: float | None = None,
     ) -> None:
         self._run, self._size, self._progress_timeout = run, size, progress_timeout
         self._every = HANG_EVERY if every is None else every
@@ -225,8 +251,13 @@ class HangDetector:
         self._due = now + self._every
         signs = self._run.signs()
         seconds = self._unchanged.look([sign.written for sign in signs])
-        limit = max((sign.due for sign in signs), default=self._progress_timeout) + HANG_GRACE
-        return first_hung(signs, signs, self._size, seconds) if seconds > limit else None
+        limit = (
+            max((sign.due for sign in signs), default=self._progress_timeout)
+            + HANG_GRACE
+        )
+        return (
+            first_hung(signs, signs, self._size, seconds) if seconds > limit else None
+        )
 
 
 EVERY = 1.0
@@ -274,7 +305,12 @@ class Watchdog:
     """
 
     def __init__(
-        self, folder: RunFolder, rank: int, size: int, heart: Heartbeat, progress_timeout: float
+        self,
+        folder: RunFolder,
+        rank: int,
+        size: int,
+        heart: Heartbeat,
+        progress_timeout: float,
     ) -> None:
         self._folder, self._rank, self._size, self._heart = folder, rank, size, heart
         self._progress_timeout = progress_timeout
@@ -296,7 +332,11 @@ class Watchdog:
         before = self._signs()
         written = [sign.written for sign in before]
         # Clocks of hosts are compared only to decide whether to check further.
-        if self._raised() or not written or max(written) - min(written) < LATE * self.interval:
+        if (
+            self._raised()
+            or not written
+            or max(written) - min(written) < LATE * self.interval
+        ):
             return
         time.sleep(LOOKS * self.interval)
         seconds = max(written) - min(written) + LOOKS * self.interval

@@ -13,7 +13,12 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import VISIBLE, driver_version, visible_uuids
 from scalestudy.hardware.installed import environment_id, environment_name
-from scalestudy.plugins.engines import EngineTraits, engine_names, engine_traits, installed_versions
+from scalestudy.plugins.engines import (
+    EngineTraits,
+    engine_names,
+    engine_traits,
+    installed_versions,
+)
 from scalestudy.store.records import RankRecord
 
 PACKAGES = ("scalestudy", "numpy")
@@ -43,7 +48,9 @@ def rank_record(
     unmeasured: Mapping[str, str] = MappingProxyType({}),
 ) -> RankRecord:
     """Return the record of this rank's environment; `unmeasured` maps quantities to reasons."""
-    shared = {"yes": True, "no": False}.get(os.environ.get("SCALESTUDY_NODES_SHARED", ""))
+    shared = {"yes": True, "no": False}.get(
+        os.environ.get("SCALESTUDY_NODES_SHARED", "")
+    )
     return RankRecord(
         rank=placement.rank,
         size=placement.size,
@@ -72,8 +79,14 @@ def rank_record(
 
 def record_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return those of `VARIABLES` and of the engines' variables that are set, by name."""
-    of_engines = {name for engine in engine_names() for name in engine_traits(engine).variables}
-    return {name: variables[name] for name in sorted({*VARIABLES, *of_engines}) if name in variables}
+    of_engines = {
+        name for engine in engine_names() for name in engine_traits(engine).variables
+    }
+    return {
+        name: variables[name]
+        for name in sorted({*VARIABLES, *of_engines})
+        if name in variables
+    }
 
 
 def _versions(engine: EngineTraits) -> dict[str, str]:

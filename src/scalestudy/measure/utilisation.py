@@ -51,7 +51,10 @@ class DeviceUse:
         """
         self._seconds += seconds
         for load in (before, after):
-            self.memory, self.total = _most(self.memory, load.memory), _most(self.total, load.total)
+            self.memory, self.total = (
+                _most(self.memory, load.memory),
+                _most(self.total, load.total),
+            )
         if after.busy is not None:
             self._busy += after.busy * seconds
             self._busy_seconds += seconds
@@ -96,7 +99,9 @@ class DeviceUse:
             joules=joules,
             energy_from=source,
             percent=self._busy / self._busy_seconds if self._busy_seconds else None,
-            memory_percent=self._traffic / self._traffic_seconds if self._traffic_seconds else None,
+            memory_percent=self._traffic / self._traffic_seconds
+            if self._traffic_seconds
+            else None,
             memory_bytes=_whole(self.memory),
             memory_total_bytes=_whole(self.total),
             allocated_bytes=_whole(self.allocated),
@@ -106,7 +111,11 @@ class DeviceUse:
     def _energy(self) -> tuple[float | None, Literal["counter", "power"] | None]:
         if self._windows and self._with_counter == self._windows:
             return self._counted, "counter"
-        return (self._drawn, "power") if self._drawn_seconds and not self._without_power else (None, None)
+        return (
+            (self._drawn, "power")
+            if self._drawn_seconds and not self._without_power
+            else (None, None)
+        )
 
 
 WIDTH = len(fields(DeviceUse))
@@ -142,7 +151,13 @@ class Usage:
     def row(self) -> list[float]:
         """Return all values as numbers. The length depends only on the number of GPUs."""
         gpus = [number for gpu in self.gpus for number in gpu.row()]
-        return [float(self.node), self.peak_memory, self.core_seconds, self.cpu_seconds, *gpus]
+        return [
+            float(self.node),
+            self.peak_memory,
+            self.core_seconds,
+            self.cpu_seconds,
+            *gpus,
+        ]
 
     def after(self, earlier: "Usage") -> "Usage":
         """Return this usage plus that of the `earlier` process, which must have the same number of GPUs."""
@@ -151,7 +166,10 @@ class Usage:
             self.peak_memory,
             self.core_seconds + earlier.core_seconds,
             self.cpu_seconds + earlier.cpu_seconds,
-            tuple(gpu.after(before) for before, gpu in zip(earlier.gpus, self.gpus, strict=True)),
+            tuple(
+                gpu.after(before)
+                for before, gpu in zip(earlier.gpus, self.gpus, strict=True)
+            ),
         )
 
     @property
@@ -165,7 +183,9 @@ class Usage:
 
 
 def _most(one: float, other: float | None) -> float:
-    known = [value for value in (one, other) if value is not None and not math.isnan(value)]
+    known = [
+        value for value in (one, other) if value is not None and not math.isnan(value)
+    ]
     return max(known, default=math.nan)
 
 
@@ -201,7 +221,12 @@ class Utilisation:
         node: bool = False,
         memory: Callable[[], Sequence[tuple[int | None, int | None]]] = list,
     ) -> None:
-        self._cpus, self._node, self._names, self._memory = cpus, node, tuple(gpus), memory
+        self._cpus, self._node, self._names, self._memory = (
+            cpus,
+            node,
+            tuple(gpus),
+            memory,
+        )
         self._core_seconds = self._cpu_seconds = 0.0
         self._load = GpuLoad(gpus)
         self._uses = [DeviceUse() for _ in gpus]
@@ -216,7 +241,9 @@ class Utilisation:
         with self._lock:
             self._begin()
         if self._uses and self._sampler is None:
-            self._sampler = threading.Thread(target=self._sample, name="utilisation", daemon=True)
+            self._sampler = threading.Thread(
+                target=self._sample, name="utilisation", daemon=True
+            )
             self._sampler.start()
         return self
 
@@ -239,21 +266,35 @@ class Utilisation:
                 self._end()
                 self._begin()
             for use, peaks in zip(self._uses, self._memory(), strict=False):
-                use.allocated, use.reserved = (math.nan if peak is None else float(peak) for peak in peaks)
+                use.allocated, use.reserved = (
+                    math.nan if peak is None else float(peak) for peak in peaks
+                )
             gpus = tuple(DeviceUse(*use.row()) for use in self._uses)
-            usage = Usage(self._node, float(peak_memory()), self._core_seconds, self._cpu_seconds, gpus)
+            usage = Usage(
+                self._node,
+                float(peak_memory()),
+                self._core_seconds,
+                self._cpu_seconds,
+                gpus,
+            )
         return usage.after(self._earlier) if self._earlier else usage
 
     def gpu_percent(self) -> float | None:
         """Return the mean utilisation of the GPUs at the last sample in per cent, or None if unknown."""
         with self._lock:
-            seen = [load.busy for load in self._last if load.busy is not None] if self._uses else []
+            seen = (
+                [load.busy for load in self._last if load.busy is not None]
+                if self._uses
+                else []
+            )
         return sum(seen) / len(seen) if seen else None
 
     def reasons(self) -> dict[str, str]:
         """Return the quantities that cannot be measured with reasons."""
         if any(name.startswith("MIG") for name in self._names):
-            return {"gpu_joules": "NVML reports no utilisation and no energy of MIG instances"}
+            return {
+                "gpu_joules": "NVML reports no utilisation and no energy of MIG instances"
+            }
         return {}
 
     def _begin(self) -> None:
@@ -269,7 +310,9 @@ class Utilisation:
         self._open.clear()
         if self._uses:
             self._look()
-            for use, first, last in zip(self._uses, self._first, self._last, strict=True):
+            for use, first, last in zip(
+                self._uses, self._first, self._last, strict=True
+            ):
                 use.window(first, last)
 
     def _look(self) -> None:
@@ -283,5 +326,8 @@ class Utilisation:
             self._open.wait()
             time.sleep(EVERY)
             with self._lock:
-                if self._open.is_set() and time.perf_counter() - self._looked >= EVERY / 2:
+                if (
+                    self._open.is_set()
+                    and time.perf_counter() - self._looked >= EVERY / 2
+                ):
                     self._look()

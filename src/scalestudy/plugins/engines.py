@@ -70,7 +70,10 @@ class Collective:
     @property
     def needs(self) -> tuple[str, ...]:
         """What a study that uses it needs: its communication, or the rendezvous of its processes."""
-        return (self.communication or str(self.rendezvous and self.rendezvous.name), *self.also)
+        return (
+            self.communication or str(self.rendezvous and self.rendezvous.name),
+            *self.also,
+        )
 
     def of_use(self, *, gpu: bool) -> bool:
         """Whether runs can use it, on GPUs or on CPUs."""
@@ -201,7 +204,9 @@ class EngineTraits:
     @property
     def packages(self) -> list[str]:
         """Names of the packages of its requirements and libraries."""
-        names = [name for requirement in self.requirements for name in requirement.packages]
+        names = [
+            name for requirement in self.requirements for name in requirement.packages
+        ]
         return [*names, *(library.name for library in self.libraries)]
 
     def weights_folder(self, variables: Mapping[str, str]) -> str:
@@ -230,7 +235,11 @@ class EngineTraits:
 
     def communications(self, strategy: str) -> tuple[str, ...]:
         """Values of `launch.communication` for a strategy that does the work; () if it has no choice."""
-        ways = [way.communication for way in self.collectives if way.strategy.name == strategy]
+        ways = [
+            way.communication
+            for way in self.collectives
+            if way.strategy.name == strategy
+        ]
         return tuple(name for name in ways if name)
 
 
@@ -259,11 +268,15 @@ def engine_names() -> list[str]:
 
 def installed_engine() -> str:
     """The first engine that is installed here; the default engine if none is."""
-    installed = (engine.name for engine in REGISTRY.items() if engine.missing_software() is None)
+    installed = (
+        engine.name for engine in REGISTRY.items() if engine.missing_software() is None
+    )
     return next(installed, DEFAULT)
 
 
-def engine_of_script(file: Path, variables: Mapping[str, str] = os.environ) -> EngineTraits:
+def engine_of_script(
+    file: Path, variables: Mapping[str, str] = os.environ
+) -> EngineTraits:
     """The engine of a script or task: the one whose `script_modules` it imports, else the default.
 
     A file that also imports Keras or the default engine's framework belongs to the default engine, unless
@@ -275,18 +288,25 @@ def engine_of_script(file: Path, variables: Mapping[str, str] = os.environ) -> E
 def engine_of_imports(found: list[str], variables: Mapping[str, str]) -> str:
     """Name of that engine for a file that imports modules of these engines."""
     others = [name for name in found if name != DEFAULT]
-    alone = others and (DEFAULT not in found or variables.get("KERAS_BACKEND") == others[0])
+    alone = others and (
+        DEFAULT not in found or variables.get("KERAS_BACKEND") == others[0]
+    )
     return others[0] if alone else DEFAULT
 
 
 def find_engines(file: Path) -> list[str]:
     """The engines whose modules a file imports; Keras is of the default one."""
     imported = find_packages(file)
-    packages = {name for needed in engine_traits(DEFAULT).requirements for name in needed.packages}
+    packages = {
+        name
+        for needed in engine_traits(DEFAULT).requirements
+        for name in needed.packages
+    }
     return [
         name
         for name in engine_names()
-        if imported & (packages if name == DEFAULT else set(engine_traits(name).script_modules))
+        if imported
+        & (packages if name == DEFAULT else set(engine_traits(name).script_modules))
     ]
 
 
@@ -305,7 +325,11 @@ def package_labels() -> dict[str, str]:
     """Labels of the packages that engines and their strategies need, by package name."""
     labels: dict[str, str] = {}
     for engine in REGISTRY.items():
-        labels |= {package: needed.label for needed in engine.requirements for package in needed.packages}
+        labels |= {
+            package: needed.label
+            for needed in engine.requirements
+            for package in needed.packages
+        }
         labels |= {library.name: library.label for library in engine.libraries}
     return labels
 

@@ -119,7 +119,11 @@ class Traits:
 
 
 def _of_engines() -> dict[str, Traits]:
-    return {row.name: row for name in ENGINES.names() for row in ENGINES.get(name).strategies}
+    return {
+        row.name: row
+        for name in ENGINES.names()
+        for row in ENGINES.get(name).strategies
+    }
 
 
 ENGINES: Registry[Any] = Registry("scalestudy.engines")
@@ -170,7 +174,11 @@ def references(engine: str | None) -> tuple[str, ...]:
 
     None, for numbers from other tools, stands for every engine.
     """
-    return tuple(row.name for row in REGISTRY.items() if row.plain and engine in (None, row.engine))
+    return tuple(
+        row.name
+        for row in REGISTRY.items()
+        if row.plain and engine in (None, row.engine)
+    )
 
 
 def is_timed(name: str) -> bool:

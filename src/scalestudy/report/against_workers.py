@@ -10,7 +10,15 @@ from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.report import figure_data
-from scalestudy.report.figure import HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
+from scalestudy.report.figure import (
+    HEIGHT,
+    WIDTH,
+    Figure,
+    colour_and_shape,
+    data,
+    figure,
+    tooltip,
+)
 from scalestudy.report.figure_data import (
     BASIS_WORDS,
     MOST_PANELS,
@@ -52,23 +60,42 @@ def speedup(findings: Findings) -> list[Figure]:
     basis, training = basis_of(findings.rows), BASIS_WORDS["training"]
     drawn = [_speedup(findings, "speedup", basis, lambda row: row.speed.steady)]
     if basis != training:
-        drawn.append(_speedup(findings, "speedup-training", training, lambda row: row.speed.training))
+        drawn.append(
+            _speedup(
+                findings, "speedup-training", training, lambda row: row.speed.training
+            )
+        )
     return [figure for figure in drawn if figure]
 
 
-def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Estimate]) -> Figure | None:
+def _speedup(
+    findings: Findings, name: str, basis: str, of: Callable[[Row], Estimate]
+) -> Figure | None:
     import altair as alt
 
-    records = figure_data.measured(findings, lambda row: of(row).scaled(float(row.speed.against)))
+    records = figure_data.measured(
+        findings, lambda row: of(row).scaled(float(row.speed.against))
+    )
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
     low, high = float(counts[0]), float(counts[-1])
     values = [float(record["value"]) for record in records]
     logarithmic = is_logarithmic(counts)
-    cut = _cut(records, min(values) / REACH if logarithmic else 0.0, max(high, *values) * REACH)
-    scale = alt.Scale(type="log", base=2, nice=False) if logarithmic else alt.Scale(zero=True)
-    y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=alt.Axis(tickCount=6, format="~g"))
+    cut = _cut(
+        records, min(values) / REACH if logarithmic else 0.0, max(high, *values) * REACH
+    )
+    scale = (
+        alt.Scale(type="log", base=2, nice=False)
+        if logarithmic
+        else alt.Scale(zero=True)
+    )
+    y = alt.Y(
+        "value:Q",
+        title="Speed-up S",
+        scale=scale,
+        axis=alt.Axis(tickCount=6, format="~g"),
+    )
     chart = _lines(findings, records, y, "S", [("ideal", ((low, low), (high, high)))])
     bends = "A curve below it loses time to work that is not divided. "
     if len(counts) < LEAST_COUNTS:
@@ -92,7 +119,10 @@ def _absolute(findings: Findings, basis: str) -> str:
         if value := _performance(row, basis):
             name = row.strategy + (f", {row.key.details}" if row.key.details else "")
             values.setdefault(row.workers, []).append(f"{value} ({name})")
-    return "".join(f"{n} worker{'s' * (n > 1)}: {'; '.join(listed)}. " for n, listed in values.items())
+    return "".join(
+        f"{n} worker{'s' * (n > 1)}: {'; '.join(listed)}. "
+        for n, listed in values.items()
+    )
 
 
 def _performance(row: Row, basis: str) -> str:
@@ -148,9 +178,19 @@ def _efficiency(
     cut = _cut(records, 0.0, max(1.5, *(float(record["value"]) for record in records)))
     first, last = domain(counts)
     guides = [(text, ((first, level), (last, level))) for text, level in levels.items()]
-    y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=6))
+    y = alt.Y(
+        "value:Q", title=title, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=6)
+    )
     chart = _lines(findings, records, y, title, guides)
-    return _figure(findings, name, title, chart, f"{words}{_bars(records)}{cut}", "efficiency", title)
+    return _figure(
+        findings,
+        name,
+        title,
+        chart,
+        f"{words}{_bars(records)}{cut}",
+        "efficiency",
+        title,
+    )
 
 
 def quality(findings: Findings) -> list[Figure]:
@@ -161,7 +201,10 @@ def quality(findings: Findings) -> list[Figure]:
     if len(findings.rows) < 2 or not records:
         return []
     sense = findings.rows[0].sense
-    label, stated = metric_label(findings.rows[0].metric), all(run.foreign for run in findings.runs)
+    label, stated = (
+        metric_label(findings.rows[0].metric),
+        all(run.foreign for run in findings.runs),
+    )
     split = "" if stated else f" ({findings.runs[0].result.quality_split} set)"
     title = ", ".join(filter(None, (f"{label}{split}", direction_label(sense.better))))
     # A metric in [0, 1] with larger values is given in per cent.
@@ -171,7 +214,8 @@ def quality(findings: Findings) -> list[Figure]:
     held = figure_data.reach(records)
     alone = len(set(held)) == 1
     held += [
-        record["value"] + side * accepted_loss(record["value"], sense, findings.criteria.margin)
+        record["value"]
+        + side * accepted_loss(record["value"], sense, findings.criteria.margin)
         for record in records
         for side in (-1, 1)
     ]
@@ -179,7 +223,9 @@ def quality(findings: Findings) -> list[Figure]:
     ends = [min(0.0, *held) if alone else min(held) - room, max(held) + room]
     scale = alt.Scale(domain=ends, nice=False, zero=False)
     y = alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
-    costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[sense.better]
+    costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[
+        sense.better
+    ]
     grows = len({row.global_batch for row in findings.rows}) > 1
     what = "the larger global batch costs" if grows else "more workers cost"
     several = len({record["workers"] for record in records}) > 1
@@ -191,14 +237,30 @@ def quality(findings: Findings) -> list[Figure]:
 
 
 def _figure(
-    findings: Findings, name: str, title: str, chart: Any, caption: str, group: str, choice: str
+    findings: Findings,
+    name: str,
+    title: str,
+    chart: Any,
+    caption: str,
+    group: str,
+    choice: str,
 ) -> Figure:
     panels = len(figure_data.panels(findings))
     caption += " The ring marks the advised row." * (findings.advice.choice is not None)
     if panels > MOST_PANELS:
-        caption += f" Of {panels} combinations of swept values, {MOST_PANELS} are drawn."
+        caption += (
+            f" Of {panels} combinations of swept values, {MOST_PANELS} are drawn."
+        )
     wide = panels > 0
-    return figure(name, f"{title} against workers", chart, caption, wide, group=group, choice=choice)
+    return figure(
+        name,
+        f"{title} against workers",
+        chart,
+        caption,
+        wide,
+        group=group,
+        choice=choice,
+    )
 
 
 def _cut(records: figure_data.Records, least: float, most: float) -> str:
@@ -219,7 +281,11 @@ def _bars(records: figure_data.Records) -> str:
 
 
 def _lines(
-    findings: Findings, records: figure_data.Records, y: "alt.Y", name: str, guides: Sequence[Guide] = ()
+    findings: Findings,
+    records: figure_data.Records,
+    y: "alt.Y",
+    name: str,
+    guides: Sequence[Guide] = (),
 ) -> Any:
     """A chart of records from `figure_data.measured`, in panels by variant if there are several.
 
@@ -227,8 +293,13 @@ def _lines(
     """
     import altair as alt
 
-    labels, panels = figure_data.labels(findings), figure_data.panels(findings)[:MOST_PANELS]
-    records = [record for record in records if not panels or record["variant"] in panels]
+    labels, panels = (
+        figure_data.labels(findings),
+        figure_data.panels(findings)[:MOST_PANELS],
+    )
+    records = [
+        record for record in records if not panels or record["variant"] in panels
+    ]
     counts = sorted({record["workers"] for record in records})
     shown = labels.shown(records)
     legend = "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
@@ -236,17 +307,25 @@ def _lines(
     has_bars = any("low" in record for record in records)
     joined = Counter((record["strategy"], record["variant"]) for record in records)
     for record in records:
-        shift, factor = dodge(counts, shown.index(record["series"]), len(shown)) if has_bars else (0.0, 1.0)
+        shift, factor = (
+            dodge(counts, shown.index(record["series"]), len(shown))
+            if has_bars
+            else (0.0, 1.0)
+        )
         record["place"] = round(record["workers"] * factor + shift, 4)
         record["joined"] = joined[record["strategy"], record["variant"]] >= LEAST_COUNTS
     source, x = data(records), workers(counts, "place")
     drawn = alt.Chart(source).encode(x, y, colour, opacity=alt.value(1.0))
     layers: list[Any] = []
     for _, ends in guides:
-        line = alt.Chart(data([{"place": place, "value": value} for place, value in ends]))
+        line = alt.Chart(
+            data([{"place": place, "value": value} for place, value in ends])
+        )
         layers.append(line.mark_line(strokeDash=[5, 4], strokeWidth=1.5).encode(x, y))
     swept = {"variant": "Swept"} if len(labels.variants) > 1 else {}
-    tips = tooltip(strategy="Strategy", **swept, workers="Workers", text=name, runs="Runs")
+    tips = tooltip(
+        strategy="Strategy", **swept, workers="Workers", text=name, runs="Runs"
+    )
     if any(record["joined"] for record in records):
         layers.append(drawn.transform_filter("datum.joined").mark_line(strokeWidth=2.5))
     if has_bars:
@@ -255,16 +334,30 @@ def _lines(
         tick = bars.mark_tick(thickness=2, size=9, orient="horizontal")
         layers += [tick.encode(y=f"{end}:Q") for end in ("low", "high")]
     if any(record["advised"] for record in records):
-        layers.append(drawn.transform_filter("datum.advised").mark_point(size=380, strokeWidth=2.5))
-    layers.append(drawn.mark_point(filled=True, size=80).encode(shape=shape, tooltip=tips))
+        layers.append(
+            drawn.transform_filter("datum.advised").mark_point(
+                size=380, strokeWidth=2.5
+            )
+        )
+    layers.append(
+        drawn.mark_point(filled=True, size=80).encode(shape=shape, tooltip=tips)
+    )
     if panels:
         for layer in layers:
-            if layer.data is source:  # with data of its own, a layer would show all of it in each panel
+            if (
+                layer.data is source
+            ):  # with data of its own, a layer would show all of it in each panel
                 layer.data = alt.Undefined
-        chart = alt.layer(*layers, data=source).properties(width=WIDTH // 2 - 40, height=LOW)
-        return chart.facet(facet=alt.Facet("variant:N", title=None, sort=list(panels)), columns=2)
+        chart = alt.layer(*layers, data=source).properties(
+            width=WIDTH // 2 - 40, height=LOW
+        )
+        return chart.facet(
+            facet=alt.Facet("variant:N", title=None, sort=list(panels)), columns=2
+        )
     if guides:
-        names = alt.Chart(data([{"text": text, "value": ends[1][1]} for text, ends in guides]))
+        names = alt.Chart(
+            data([{"text": text, "value": ends[1][1]} for text, ends in guides])
+        )
         mark = names.mark_text(align="left", baseline="middle", dx=6)
         layers.append(mark.encode(x=alt.value("width"), y=y, text="text:N"))
     height = LOW + 20 if len(counts) < LEAST_COUNTS else HEIGHT

@@ -34,7 +34,9 @@ from scalestudy.util.errors import printable
 class PlainConsole(Console):
     """Rich's console, with control sequences in names and messages escaped; only its own styles remain."""
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         """Return the segments to print, with their texts made printable."""
         for segment in super().render(renderable, options):
             if segment.control:
@@ -60,7 +62,9 @@ def terminal(document: Document, width: int = 120, colour: bool = False) -> str:
 def console_of(width: int, colour: bool) -> tuple[Console, StringIO]:
     """A console that writes into a string."""
     stream = StringIO()
-    return PlainConsole(file=stream, width=width, force_terminal=colour, no_color=not colour), stream
+    return PlainConsole(
+        file=stream, width=width, force_terminal=colour, no_color=not colour
+    ), stream
 
 
 def print_blocks(blocks: Sequence[Block], console: Console) -> None:
@@ -101,7 +105,9 @@ def _print_table(table: Table, console: Console) -> None:
     else:
         console.print(laid)
     if dropped:
-        console.print(wrap(f"Columns that need more width: {', '.join(dropped)}.", console))
+        console.print(
+            wrap(f"Columns that need more width: {', '.join(dropped)}.", console)
+        )
     if left := len(table.rows) - len(shown.rows):
         console.print(wrap(f"{left:,} more rows are not printed.", console))
     for number, note in enumerate(table.footnotes, start=1):
@@ -118,13 +124,17 @@ def _print_records(table: Table, console: Console) -> None:
                 console.print(Text(f"  {name}: {cell}"), soft_wrap=True)
 
 
-def laid_table(table: Table, console: Console, *, brief: bool = False) -> tuple[RichTable, list[str]]:
+def laid_table(
+    table: Table, console: Console, *, brief: bool = False
+) -> tuple[RichTable, list[str]]:
     """Lay out a table for the console's width; return it and the names of dropped columns.
 
     Headings are short if the table is too wide or `brief` is set. If it is still too wide, intervals go below
     their values, and then the last non-essential columns are dropped.
     """
-    unbounded = console.options.update(max_width=10_000)  # otherwise the measure is capped at the width
+    unbounded = console.options.update(
+        max_width=10_000
+    )  # otherwise the measure is capped at the width
 
     def fits(laid: RichTable) -> bool:
         return console.measure(laid, options=unbounded).maximum <= console.width
@@ -136,16 +146,26 @@ def laid_table(table: Table, console: Console, *, brief: bool = False) -> tuple[
     laid = _rich(table, short=True, below=True)
     while not fits(laid) and 0 < table.essential < len(table.headings):
         dropped.insert(0, table.headings[-1].brief or table.headings[-1].name)
-        table = replace(table, headings=table.headings[:-1], rows=tuple(row[:-1] for row in table.rows))
+        table = replace(
+            table,
+            headings=table.headings[:-1],
+            rows=tuple(row[:-1] for row in table.rows),
+        )
         laid = _rich(table, short=True, below=True)
     return laid, dropped
 
 
 def _rich(table: Table, *, short: bool, below: bool) -> RichTable:
-    laid = RichTable(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    laid = RichTable(
+        box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold"
+    )
     for heading in table.headings:
         unit = heading.unit.replace(", ", ",\n")
-        name = heading.brief if short and heading.brief else f"{heading.name}\n{unit}".strip()
+        name = (
+            heading.brief
+            if short and heading.brief
+            else f"{heading.name}\n{unit}".strip()
+        )
         justify: Literal["right", "left"] = "right" if heading.numeric else "left"
         laid.add_column(Text(name), justify=justify, overflow="fold")
     for index, row in enumerate(table.rows):

@@ -8,7 +8,14 @@ from typing import Any
 from urllib.parse import quote
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import Key, Planned, Run, key_of_run, metric_label, whole_metrics
+from scalestudy.analysis.runs import (
+    Key,
+    Planned,
+    Run,
+    key_of_run,
+    metric_label,
+    whole_metrics,
+)
 from scalestudy.config.objectives import class_keys
 from scalestudy.config.point import REPEATS
 from scalestudy.report.document import (
@@ -30,9 +37,7 @@ from scalestudy.util import units
 
 MOST_CLASSES = 50
 """Largest number of classes shown in metrics; result.json has all."""
-COLOURS_OF_MASKS = (
-    "Differences: orange is missed, blue is falsely found, pink is another class; grey is not counted."
-)
+COLOURS_OF_MASKS = "Differences: orange is missed, blue is falsely found, pink is another class; grey is not counted."
 
 
 def all_metrics(findings: Findings) -> list[Table]:
@@ -46,7 +51,9 @@ def all_metrics(findings: Findings) -> list[Table]:
     return [table for table in tables if table.rows and len(table.headings) > 1]
 
 
-def _named(title: str, corner: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
+def _named(
+    title: str, corner: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]]
+) -> Table:
     headings = (Heading(corner, numeric=False), *map(Heading, columns))
     return Table(headings, tuple(rows), title)
 
@@ -54,24 +61,45 @@ def _named(title: str, corner: str, columns: Sequence[str], rows: Sequence[tuple
 def _metrics(groups: Mapping[Key, Sequence[Run]]) -> Table:
     names = whole_metrics([run for runs in groups.values() for run in runs])
     names = names if len(names) > 1 else []
-    rows = [(key.label, *(_mean(runs, name) for name in names)) for key, runs in groups.items()]
-    return _named("Metrics over the validation set", "Row", [metric_label(name) for name in names], rows)
+    rows = [
+        (key.label, *(_mean(runs, name) for name in names))
+        for key, runs in groups.items()
+    ]
+    return _named(
+        "Metrics over the validation set",
+        "Row",
+        [metric_label(name) for name in names],
+        rows,
+    )
 
 
 def _classes(key: Key, runs: Sequence[Run]) -> list[Table]:
     classes, values = runs[0].result.class_names, runs[0].result.validation
     if len(classes) > MOST_CLASSES:
         return []
-    metrics = [name for name in whole_metrics(runs[:1]) if values.keys() & set(class_keys(name, classes))]
+    metrics = [
+        name
+        for name in whole_metrics(runs[:1])
+        if values.keys() & set(class_keys(name, classes))
+    ]
     rows = [
         (label, *(_mean(runs, class_keys(name, classes)[place]) for name in metrics))
         for place, label in enumerate(classes)
     ]
-    return [_named(f"By class: {key.label}", "Class", [metric_label(name) for name in metrics], rows)]
+    return [
+        _named(
+            f"By class: {key.label}",
+            "Class",
+            [metric_label(name) for name in metrics],
+            rows,
+        )
+    ]
 
 
 def _mean(runs: Sequence[Run], name: str) -> str:
-    known = [run.result.validation[name] for run in runs if name in run.result.validation]
+    known = [
+        run.result.validation[name] for run in runs if name in run.result.validation
+    ]
     finite = [value for value in known if isfinite(value)]
     return number(sum(finite) / len(finite) if finite else None, 4)
 
@@ -89,7 +117,11 @@ def samples_of(findings: Findings) -> Folded | None:
 
 def gallery_blocks(record: GalleryRecord) -> tuple[Block, ...]:
     """The best, median and worst validation samples."""
-    among = f"{record.considered} of {record.of}" if record.considered < record.of else f"all {record.of}"
+    among = (
+        f"{record.considered} of {record.of}"
+        if record.considered < record.of
+        else f"all {record.of}"
+    )
     text = f"Chosen from {among} validation samples by the loss of each sample."
     text += " Weights of the best epoch." if record.weights == "best" else ""
     colours = [Paragraph(COLOURS_OF_MASKS)] if record.kind == "masks" else []
@@ -98,21 +130,31 @@ def gallery_blocks(record: GalleryRecord) -> tuple[Block, ...]:
 
 def gallery_document(record: GalleryRecord, label: str) -> Document:
     """The samples of a model as a separate page titled `label`."""
-    return Document(label, gallery_blocks(record), "Best, median and worst validation samples")
+    return Document(
+        label, gallery_blocks(record), "Best, median and worst validation samples"
+    )
 
 
 def _photo(sample: GallerySample) -> Photo:
     facts = [f"loss {number(sample.loss, 4)}"]
     if sample.predicted is not None:
-        predicted = f"{sample.predicted} ({number(100 * (sample.probability or 0), 0)} %)"
+        predicted = (
+            f"{sample.predicted} ({number(100 * (sample.probability or 0), 0)} %)"
+        )
         wrong = sample.truth is not None and sample.truth != sample.predicted
-        facts.append(f"predicted {predicted}, truth {sample.truth}" if wrong else f"{predicted}, correct")
+        facts.append(
+            f"predicted {predicted}, truth {sample.truth}"
+            if wrong
+            else f"{predicted}, correct"
+        )
     images = tuple(
         (b64decode(content), f"{name} of {sample.name}: {'; '.join(facts)}")
         for name, content in sample.pictures.items()
     )
     what = f" ({', '.join(sample.pictures)})" if len(images) > 1 else ""
-    return Photo(f"{sample.name}: {', '.join(sample.roles)}; {'; '.join(facts)}{what}", images)
+    return Photo(
+        f"{sample.name}: {', '.join(sample.roles)}; {'; '.join(facts)}{what}", images
+    )
 
 
 def every_run(findings: Findings, study_link: str) -> Folded | None:
@@ -121,7 +163,11 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
     `study_link` is the path from the page's folder to the study's, for links to runs.
     """
     names = {run.result.name for run in findings.runs}
-    undone = [point for point in {p.name: p for p in findings.planned}.values() if point.name not in names]
+    undone = [
+        point
+        for point in {p.name: p for p in findings.planned}.values()
+        if point.name not in names
+    ]
     digits = max((row.digits for row in findings.rows), default=3)
     rows = [_undone(point, study_link) for point in undone]
     rows += [_done(run, study_link, digits) for run in findings.runs]
@@ -129,10 +175,14 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
         return None
     counts = Counter(str(row[3]) for row in rows)
     headings = (
-        *headings_of("Run:", "Seed", "Split:", "State:", "Training time", "Wall time", "Quality"),
+        *headings_of(
+            "Run:", "Seed", "Split:", "State:", "Training time", "Wall time", "Quality"
+        ),
         *headings_of("Nodes:", "Reason:"),
     )
-    shown = [place for place in range(len(headings)) if any(str(row[place]) for row in rows)]
+    shown = [
+        place for place in range(len(headings)) if any(str(row[place]) for row in rows)
+    ]
     table = Table(
         tuple(headings[place] for place in shown),
         tuple(tuple(row[place] for place in shown) for row in rows),
@@ -162,7 +212,14 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
 def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
     name = Cell(point.name, link=_link(point.folder, study_link))
     state = Cell(point.state, kind=point.state)
-    return name, str(point.seed), _split(dict(point.swept)), state, *[""] * 4, point.reason or ""
+    return (
+        name,
+        str(point.seed),
+        _split(dict(point.swept)),
+        state,
+        *[""] * 4,
+        point.reason or "",
+    )
 
 
 def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
@@ -190,7 +247,9 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
 
 
 def _split(swept: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name.split('.')[-1]} {swept[name]}" for name in REPEATS if name in swept)
+    return ", ".join(
+        f"{name.split('.')[-1]} {swept[name]}" for name in REPEATS if name in swept
+    )
 
 
 def _seconds(seconds: float | None) -> str | Cell:

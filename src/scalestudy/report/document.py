@@ -32,7 +32,8 @@ def headings_of(*names: str) -> tuple[Heading, ...]:
     """Headings from names such as "Power (W)"; a colon at the end is for a column of words."""
     parts = [(name, name.rstrip(":").partition(" (")) for name in names]
     return tuple(
-        Heading(head, unit.rstrip(")"), numeric=not name.endswith(":")) for name, (head, _, unit) in parts
+        Heading(head, unit.rstrip(")"), numeric=not name.endswith(":"))
+        for name, (head, _, unit) in parts
     )
 
 
@@ -120,7 +121,9 @@ class Table:
     def remarked(self) -> set[int]:
         """Indices of the columns with remarks, which a page shows in a column beside."""
         cells = [(index, cell) for row in self.rows for index, cell in enumerate(row)]
-        return {index for index, cell in cells if isinstance(cell, Cell) and cell.remark}
+        return {
+            index for index, cell in cells if isinstance(cell, Cell) and cell.remark
+        }
 
     def first(self, most: int) -> "Table":
         """The first rows, and the recommended row."""
@@ -133,7 +136,9 @@ class Table:
         """The rows at these places, in ascending order, with gaps where others are left out."""
         chosen = places.index(self.chosen) if self.chosen in places else None
         before = [-1, *places]
-        gaps = tuple(index for index, place in enumerate(places) if place != before[index] + 1)
+        gaps = tuple(
+            index for index, place in enumerate(places) if place != before[index] + 1
+        )
         if places and places[-1] != len(self.rows) - 1:
             gaps = (*gaps, len(places))
         return replace(
@@ -213,7 +218,9 @@ class Section:
     """Style on a page: "advice", "open", "figures" or "first figures"."""
 
 
-Block = Paragraph | FactList | Items | Table | Drawing | Photos | Code | Folded | Section
+Block = (
+    Paragraph | FactList | Items | Table | Drawing | Photos | Code | Folded | Section
+)
 
 
 @dataclass(frozen=True)
@@ -241,7 +248,8 @@ def on_paper(blocks: Sequence[Block]) -> list[Block]:
     return [
         block
         for block in blocks
-        if not isinstance(block, Photos) and not (isinstance(block, Folded) and block.page_only)
+        if not isinstance(block, Photos)
+        and not (isinstance(block, Folded) and block.page_only)
     ]
 
 
@@ -254,4 +262,8 @@ def pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 def anchor(block: Section | Folded) -> str:
     """The block's anchor for links within a page."""
-    return block.name or re.sub(r"[^a-z0-9]+", "-", block.title.lower()).strip("-") or "section"
+    return (
+        block.name
+        or re.sub(r"[^a-z0-9]+", "-", block.title.lower()).strip("-")
+        or "section"
+    )

@@ -16,41 +16,95 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#C08000", "#1793B5", "#6E7781", "#7D8F00")
-SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-left")
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#C08000",
+    "#1793B5",
+    "#6E7781",
+    "#7D8F00",
+)
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "triangle-down",
+    "cross",
+    "triangle-left",
+)
 RAMP = ("#6A5ACD", "#156DB7", "#008C8C", "#5C9E45", "#C08000", "#D55E00")
 """From violet through green to orange."""
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
 
-def colour_and_shape(names: list[str], by_strategy: bool, title: str) -> "tuple[alt.Color, alt.Shape]":
+def colour_and_shape(
+    names: list[str], by_strategy: bool, title: str
+) -> "tuple[alt.Color, alt.Shape]":
     """Colour and shape of series: of their strategies, or in order; with a legend if there are several."""
     import altair as alt
 
-    known = [traits(name).mark if by_strategy and name in REGISTRY else None for name in names]
-    colours = [mark[0] if mark else COLOURS[place % len(COLOURS)] for place, mark in enumerate(known)]
-    shapes = [mark[1] if mark else SHAPES[place % len(SHAPES)] for place, mark in enumerate(known)]
+    known = [
+        traits(name).mark if by_strategy and name in REGISTRY else None
+        for name in names
+    ]
+    colours = [
+        mark[0] if mark else COLOURS[place % len(COLOURS)]
+        for place, mark in enumerate(known)
+    ]
+    shapes = [
+        mark[1] if mark else SHAPES[place % len(SHAPES)]
+        for place, mark in enumerate(known)
+    ]
     legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
     return (
-        alt.Color("series:N", title=title, scale=alt.Scale(domain=names, range=colours), legend=legend),
-        alt.Shape("series:N", title=title, scale=alt.Scale(domain=names, range=shapes), legend=legend),
+        alt.Color(
+            "series:N",
+            title=title,
+            scale=alt.Scale(domain=names, range=colours),
+            legend=legend,
+        ),
+        alt.Shape(
+            "series:N",
+            title=title,
+            scale=alt.Scale(domain=names, range=shapes),
+            legend=legend,
+        ),
     )
 
 
 def ramp(number: int) -> list[str]:
     """Colours from few workers to many, six distinct ones at most, readable on white and on dark."""
-    return [RAMP[round(place * (len(RAMP) - 1) / max(1, number - 1))] for place in range(number)]
+    return [
+        RAMP[round(place * (len(RAMP) - 1) / max(1, number - 1))]
+        for place in range(number)
+    ]
 
 
 def config(dark: bool = False) -> dict[str, Any]:
     """Vega-Lite configuration that all figures share."""
-    ink, soft, faint = ("#E6EAEE", "#A9B2BB", "#353C44") if dark else ("#1B1F24", "#57606A", "#E4E7EA")
+    ink, soft, faint = (
+        ("#E6EAEE", "#A9B2BB", "#353C44") if dark else ("#1B1F24", "#57606A", "#E4E7EA")
+    )
     return {
         "background": "transparent" if dark else "#FFFFFF",
         "font": FONT,
-        "padding": {"left": 14, "right": 26, "top": 6, "bottom": 6},  # substitute fonts are wider
+        "padding": {
+            "left": 14,
+            "right": 26,
+            "top": 6,
+            "bottom": 6,
+        },  # substitute fonts are wider
         "view": {"stroke": None},
-        "title": {"color": ink, "fontSize": 16, "fontWeight": 600, "anchor": "start", "offset": 12},
+        "title": {
+            "color": ink,
+            "fontSize": 16,
+            "fontWeight": 600,
+            "anchor": "start",
+            "offset": 12,
+        },
         "axis": {
             "labelColor": soft,
             "labelFontSize": 13,
@@ -74,9 +128,16 @@ def config(dark: bool = False) -> dict[str, Any]:
             "symbolSize": 90,
             "labelLimit": 280,
             "columnPadding": 16,
-            "layout": {"top": {"anchor": "start", "direction": "vertical", "margin": 6}},
+            "layout": {
+                "top": {"anchor": "start", "direction": "vertical", "margin": 6}
+            },
         },
-        "header": {"labelColor": ink, "labelFontSize": 14, "labelFontWeight": 600, "title": None},
+        "header": {
+            "labelColor": ink,
+            "labelFontSize": 14,
+            "labelFontWeight": 600,
+            "title": None,
+        },
         # These apply only to marks without their own colour: reference lines and their labels.
         "line": {"color": soft},
         "rule": {"color": soft},
@@ -122,12 +183,24 @@ def tooltip(**titles: str) -> "list[alt.Tooltip]":
     made = []
     for field, words in titles.items():
         title, _, form = words.partition("|")
-        made.append(alt.Tooltip(f"{field}:{'Q' if form else 'N'}", title=title, format=form or alt.Undefined))
+        made.append(
+            alt.Tooltip(
+                f"{field}:{'Q' if form else 'N'}",
+                title=title,
+                format=form or alt.Undefined,
+            )
+        )
     return made
 
 
 def figure(
-    name: str, title: str, chart: Any, caption: str, wide: bool = False, group: str = "", choice: str = ""
+    name: str,
+    title: str,
+    chart: Any,
+    caption: str,
+    wide: bool = False,
+    group: str = "",
+    choice: str = "",
 ) -> Figure:
     """Make a figure from an Altair chart."""
     # Validating a chart takes longer than drawing it, so only tests do it.

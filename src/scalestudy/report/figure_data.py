@@ -31,7 +31,10 @@ BASIS_WORDS: dict[Basis, str] = {
 
 def basis_of(rows: Sequence[Row]) -> str:
     """Name of the quantity whose ratio is the speed-up of these rows."""
-    return " / ".join(dict.fromkeys(BASIS_WORDS[row.basis] for row in rows)) or BASIS_WORDS["throughput"]
+    return (
+        " / ".join(dict.fromkeys(BASIS_WORDS[row.basis] for row in rows))
+        or BASIS_WORDS["throughput"]
+    )
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,8 @@ def labels(findings: Findings) -> Labels:
     """The series of a study, in reading order."""
     keys = [row.key for row in findings.rows]
     return Labels(
-        list(dict.fromkeys(key.strategy for key in keys)), list(dict.fromkeys(short(key) for key in keys))
+        list(dict.fromkeys(key.strategy for key in keys)),
+        list(dict.fromkeys(short(key) for key in keys)),
     )
 
 
@@ -112,15 +116,27 @@ def measured(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
 def ends(estimate: Estimate) -> dict[str, Any]:
     """A finite value, the ends of its interval if it has one, and the tooltip's text."""
     assert estimate.value is not None
-    record: dict[str, Any] = {"value": rounded(estimate.value), "text": _in_words(estimate)}
-    if estimate.low is not None and estimate.high is not None and isfinite(estimate.high):
+    record: dict[str, Any] = {
+        "value": rounded(estimate.value),
+        "text": _in_words(estimate),
+    }
+    if (
+        estimate.low is not None
+        and estimate.high is not None
+        and isfinite(estimate.high)
+    ):
         record |= {"low": rounded(estimate.low), "high": rounded(estimate.high)}
     return record
 
 
 def reach(records: Records) -> list[float]:
     """All values of records and the ends of their intervals."""
-    return [float(record[end]) for record in records for end in ("value", "low", "high") if end in record]
+    return [
+        float(record[end])
+        for record in records
+        for end in ("value", "low", "high")
+        if end in record
+    ]
 
 
 def _in_words(estimate: Estimate) -> str:
@@ -134,7 +150,9 @@ def rounded(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def downsample(values: Sequence[int], most: int, keep: Collection[int] = ()) -> list[int]:
+def downsample(
+    values: Sequence[int], most: int, keep: Collection[int] = ()
+) -> list[int]:
     """At most `most` (2 or more) of these positive numbers, sorted: the ends, `keep`, others evenly by ratio.
 
     All of `keep` are returned, even if these are more than `most`.
@@ -145,7 +163,12 @@ def downsample(values: Sequence[int], most: int, keep: Collection[int] = ()) -> 
     chosen = {every[0], every[-1], *(value for value in every if value in keep)}
     while len(chosen) < most:
         # The number that is furthest from all chosen ones.
-        chosen.add(max(every, key=lambda value: min(abs(log(value / other)) for other in chosen)))
+        chosen.add(
+            max(
+                every,
+                key=lambda value: min(abs(log(value / other)) for other in chosen),
+            )
+        )
     return sorted(chosen)
 
 

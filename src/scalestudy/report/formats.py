@@ -16,7 +16,9 @@ from scalestudy.report.document import Section
 from scalestudy.report.notes import notes
 from scalestudy.util.registry import Registry
 
-SECTIONS: Registry[Callable[[Findings], Section | None]] = Registry("scalestudy.sections")
+SECTIONS: Registry[Callable[[Findings], Section | None]] = Registry(
+    "scalestudy.sections"
+)
 """In the order in which they are shown. A function returns None if the study has no data for its section."""
 
 
@@ -33,7 +35,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def to_csv(rows: Sequence[Row]) -> str:
     """One line for each point without its seed; cells are empty where nothing was measured."""
-    return csv_of(columns(sorted({name for row in rows for name in row.key.swept})), records(rows))
+    return csv_of(
+        columns(sorted({name for row in rows for name in row.key.swept})), records(rows)
+    )
 
 
 def csv_of(names: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> str:
@@ -59,13 +63,21 @@ def to_json(findings: Findings) -> str:
         "advice": _advice(findings),
         "quality": [
             _identity(row.key)
-            | {"verdict": row.verdict.kind, "change": _ends(row.verdict.change), "better": row.sense.better}
+            | {
+                "verdict": row.verdict.kind,
+                "change": _ends(row.verdict.change),
+                "better": row.sense.better,
+            }
             for row in findings.rows
         ],
         "scaling": [_scaling(model) for model in findings.models if model.fit],
-        "phases": [_identity(key) | {"seconds": phases} for key, phases in findings.phases.items()],
+        "phases": [
+            _identity(key) | {"seconds": phases}
+            for key, phases in findings.phases.items()
+        ],
         "points": [
-            {"name": point.name, "state": point.state, "reason": point.reason} for point in findings.planned
+            {"name": point.name, "state": point.state, "reason": point.reason}
+            for point in findings.planned
         ],
         "notes": notes(findings),
         "readings": (*findings.assumptions, *findings.readings),
@@ -93,7 +105,9 @@ def _advice(findings: Findings) -> dict[str, Any]:
         "unit_hours": _ends(price.cost) if price else None,
         "cost_efficiency": _ends(price.efficiency) if price else None,
         "cost_efficiency_target": decision.target,
-        "passed_over": [_identity(row.key) | {"why": row.why} for row in decision.passed_over],
+        "passed_over": [
+            _identity(row.key) | {"why": row.why} for row in decision.passed_over
+        ],
         "rivals": [_identity(key) for key in decision.rivals],
         "planned_epochs": decision.criteria.planned.epochs,
         "planned_samples": decision.criteria.planned.samples,
@@ -102,7 +116,10 @@ def _advice(findings: Findings) -> dict[str, Any]:
 
 
 def _switch(switch: Switch) -> dict[str, Any]:
-    return _identity(switch.choice) | {"from_epochs": switch.epochs, "seconds": switch.seconds}
+    return _identity(switch.choice) | {
+        "from_epochs": switch.epochs,
+        "seconds": switch.seconds,
+    }
 
 
 def _scaling(model: Model) -> dict[str, Any]:
@@ -118,7 +135,11 @@ def _scaling(model: Model) -> dict[str, Any]:
         "speedup_limit": _ends(model.limit),
         "against_workers": model.reference,
         "predicted": [
-            {"workers": value.workers, "seconds": _ends(value.seconds), "speedup": _ends(value.speedup)}
+            {
+                "workers": value.workers,
+                "seconds": _ends(value.seconds),
+                "speedup": _ends(value.speedup),
+            }
             | {"efficiency": _ends(value.efficiency)}
             for value in predicted
             if value.kind == "extrapolated"
@@ -134,7 +155,11 @@ def plain(value: Any) -> Any:
 
 
 def _identity(key: Key, workers: bool = True) -> dict[str, Any]:
-    return {"strategy": key.strategy} | ({"workers": key.workers} if workers else {}) | {"swept": key.swept}
+    return (
+        {"strategy": key.strategy}
+        | ({"workers": key.workers} if workers else {})
+        | {"swept": key.swept}
+    )
 
 
 def _ends(estimate: Estimate) -> dict[str, float | None]:

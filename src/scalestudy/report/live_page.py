@@ -57,7 +57,10 @@ class LivePage:
     """
 
     def __init__(
-        self, folder: Path, every: float = EVERY, shown: Callable[[Path], None] | None = None
+        self,
+        folder: Path,
+        every: float = EVERY,
+        shown: Callable[[Path], None] | None = None,
     ) -> None:
         self.path = live_page(folder)
         self.next = ""
@@ -98,10 +101,19 @@ class LivePage:
     def _page(self, overview: Overview, *, live: bool) -> str:
         study = StudyFolder.open(self._folder).study
         running = [status for status in overview.points if status.state == "running"]
-        elapsed = {status.name: since for status in running if (since := begun(status)) is not None}
+        elapsed = {
+            status.name: since
+            for status in running
+            if (since := begun(status)) is not None
+        }
         left = remaining(overview.points, elapsed, at_once=launcher_of(study).detached)
-        ordered = sorted(overview.points, key=lambda status: PLACES.get(status.state, 1))
-        lines = [self._line(status, elapsed.get(status.name)) for status in ordered[:MOST_POINTS]]
+        ordered = sorted(
+            overview.points, key=lambda status: PLACES.get(status.state, 1)
+        )
+        lines = [
+            self._line(status, elapsed.get(status.name))
+            for status in ordered[:MOST_POINTS]
+        ]
         return (
             templates()
             .get_template("live.html.j2")
@@ -117,7 +129,9 @@ class LivePage:
                 reported=self.reported,
                 lines=lines,
                 more=len(ordered) - len(lines),
-                report="report.html" if (self.path.parent / "report.html").exists() else "",
+                report="report.html"
+                if (self.path.parent / "report.html").exists()
+                else "",
                 version=version(),
                 figure=figure,
                 duration=units.duration,
@@ -134,7 +148,11 @@ class LivePage:
         return f"{status.name}, {status.point.why or 'in ' + IN_ORDER}"
 
     def _line(self, status: PointStatus, elapsed: float | None) -> _Line:
-        losses = self._losses_of(status.run, done=status.state == "done") if status.run else ()
+        losses = (
+            self._losses_of(status.run, done=status.state == "done")
+            if status.run
+            else ()
+        )
         seconds = status.result.training_seconds if status.result else elapsed
         return _Line(line_of(status), losses, curve(losses), seconds)
 
@@ -144,7 +162,9 @@ class LivePage:
             return self._losses[run.path]
         epochs = run.epochs()
         values = [(epoch.validation or {}).get("loss", epoch.loss) for epoch in epochs]
-        losses = tuple(value for value in values if value is not None and isfinite(value))
+        losses = tuple(
+            value for value in values if value is not None and isfinite(value)
+        )
         if done:  # an ended run's losses do not change
             self._losses[run.path] = losses
         return losses
@@ -158,7 +178,8 @@ def curve(losses: Sequence[float]) -> str:
     span = high - low or 1.0
     across = (WIDTH - 4) / (len(losses) - 1)
     places = [
-        (2 + across * index, 2 + (HEIGHT - 4) * (high - loss) / span) for index, loss in enumerate(losses)
+        (2 + across * index, 2 + (HEIGHT - 4) * (high - loss) / span)
+        for index, loss in enumerate(losses)
     ]
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
@@ -168,16 +189,26 @@ def remaining_text(left: Remaining, *, moving: bool) -> str:
     parts = []
     if left.seconds is not None:
         low, likely, high = left.seconds
-        span = "" if high - low < 0.02 * likely else f" ({units.duration(low)} … {units.duration(high)})"
+        span = (
+            ""
+            if high - low < 0.02 * likely
+            else f" ({units.duration(low)} … {units.duration(high)})"
+        )
         least = "at least " if left.unknown else ""
-        parts.append(f"{'ends in' if moving else 'not run yet:'} {least}{units.duration(likely)}{span}")
+        parts.append(
+            f"{'ends in' if moving else 'not run yet:'} {least}{units.duration(likely)}{span}"
+        )
         if moving and likely >= CLOCK_FROM:
-            parts[-1] += time.strftime(", %a %H:%M", time.localtime(time.time() + likely))
+            parts[-1] += time.strftime(
+                ", %a %H:%M", time.localtime(time.time() + likely)
+            )
     elif left.unknown and moving:
         parts.append("end not known yet")
     spent = units.three_digits(left.hours)
     if left.expected is not None and left.expected > 1.005 * left.hours:
-        parts.append(f"{spent} of about {units.three_digits(left.expected)} worker-hours")
+        parts.append(
+            f"{spent} of about {units.three_digits(left.expected)} worker-hours"
+        )
     elif left.hours:
         parts.append(f"{spent} worker-hours")
     return " · ".join(parts)

@@ -7,8 +7,24 @@ from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Run, epoch_values
-from scalestudy.report.figure import COLOURS, HEIGHT, WIDTH, Figure, data, figure, ramp, tooltip
-from scalestudy.report.figure_data import MOST_PANELS, Records, downsample, labels, rounded, series_name
+from scalestudy.report.figure import (
+    COLOURS,
+    HEIGHT,
+    WIDTH,
+    Figure,
+    data,
+    figure,
+    ramp,
+    tooltip,
+)
+from scalestudy.report.figure_data import (
+    MOST_PANELS,
+    Records,
+    downsample,
+    labels,
+    rounded,
+    series_name,
+)
 from scalestudy.report.number_format import time_unit
 
 MOST_EPOCHS = 60
@@ -21,8 +37,16 @@ STEEP = 30
 """Ratio of the largest to the smallest loss from which the axis is logarithmic."""
 MOST_TICKS = 6
 WAYS = {
-    "epoch": ("epochs", "Epoch", "Equal curves mean that more workers learn as much from an epoch."),
-    "time": ("training time", "Training time", "The curve furthest to the left reaches a loss first."),
+    "epoch": (
+        "epochs",
+        "Epoch",
+        "Equal curves mean that more workers learn as much from an epoch.",
+    ),
+    "time": (
+        "training time",
+        "Training time",
+        "The curve furthest to the left reaches a loss first.",
+    ),
 }
 """Horizontal axes: the name in a title, the axis title, and how to read the figure."""
 
@@ -36,7 +60,9 @@ def losses(findings: Findings) -> list[Figure]:
     for field in WAYS:
         known = [record for record in records if record[field] is not None]
         if known:
-            drawn.append(_against(known, unit, field, f"Mean over seeds. {WAYS[field][2]}{few}"))
+            drawn.append(
+                _against(known, unit, field, f"Mean over seeds. {WAYS[field][2]}{few}")
+            )
     return drawn
 
 
@@ -46,9 +72,16 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
     keys = [key for key, runs in groups.items() if any(run.epochs for run in runs)]
     shown = list(dict.fromkeys(map(series_name, keys)))[:MOST_PANELS]
     choice = findings.advice.choice
-    counts = downsample([key.workers for key in keys], MOST_COUNTS, {choice.workers} if choice else ())
+    counts = downsample(
+        [key.workers for key in keys], MOST_COUNTS, {choice.workers} if choice else ()
+    )
     rows = [key for key in keys if series_name(key) in shown and key.workers in counts]
-    last = [run.epochs[-1].elapsed_training_seconds for key in rows for run in groups[key] if run.epochs]
+    last = [
+        run.epochs[-1].elapsed_training_seconds
+        for key in rows
+        for run in groups[key]
+        if run.epochs
+    ]
     ends = [seconds for seconds in last if seconds is not None]
     unit, length = time_unit(ends)
     most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
@@ -57,7 +90,13 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
         series = named.fields(key)["series"]
         fields = {"series": series, "panel": series_name(key), "workers": key.workers}
         records += [fields | record for record in _means(groups[key], most, length)]
-    return records, unit, f" Of {len(keys)} rows, {len(rows)} are drawn." if len(rows) < len(keys) else ""
+    return (
+        records,
+        unit,
+        f" Of {len(keys)} rows, {len(rows)} are drawn."
+        if len(rows) < len(keys)
+        else "",
+    )
 
 
 def _means(runs: Sequence[Run], most: int, length: float) -> Records:
@@ -89,13 +128,20 @@ def _epochs(run: Run, length: float) -> Records:
         "training": epoch_values(epochs, "loss"),
         "validation": epoch_values(epochs, "validation", "loss"),
     }
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return [
+        dict(zip(columns, values, strict=True))
+        for values in zip(*columns.values(), strict=True)
+    ]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     """Mean; None if a value is unknown or not finite, or if there are no values."""
     known = [value for value in values if value is not None and isfinite(value)]
-    return rounded(sum(known) / len(known)) if known and len(known) == len(values) else None
+    return (
+        rounded(sum(known) / len(known))
+        if known and len(known) == len(values)
+        else None
+    )
 
 
 def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
@@ -107,10 +153,14 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     steep = min(values) > 0 and max(values) / min(values) > STEEP
     # A few numbers of workers get distinct colours; many get a ramp that shows their order.
     colours = list(COLOURS[: len(counts)]) if len(counts) < 5 else ramp(len(counts))
-    titles = {name: axis for name, (_, axis, _) in WAYS.items()} | {"time": f"Training time ({unit})"}
+    titles = {name: axis for name, (_, axis, _) in WAYS.items()} | {
+        "time": f"Training time ({unit})"
+    }
     epochs = sorted({record["epoch"] for record in records})
     ticks = (
-        {"values": epochs} if field == "epoch" and len(epochs) <= MOST_TICKS else {"tickCount": MOST_TICKS}
+        {"values": epochs}
+        if field == "epoch" and len(epochs) <= MOST_TICKS
+        else {"tickCount": MOST_TICKS}
     )
     form = "d" if field == "epoch" else "~g"
     domain = ["validation", "training"]
@@ -120,13 +170,21 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
         scale=alt.Scale(domain=domain, range=[[1, 0], [3, 3]]),
         legend=alt.Legend(symbolType="stroke"),
     )
-    lines = Counter((record["panel"], record["workers"], record["set"]) for record in records)
-    single = min(lines.values()) == 1  # a line of one value cannot be seen without its point
+    lines = Counter(
+        (record["panel"], record["workers"], record["set"]) for record in records
+    )
+    single = (
+        min(lines.values()) == 1
+    )  # a line of one value cannot be seen without its point
     base = (
         alt.Chart(data(records))
         .mark_line(strokeWidth=2, point=single)
         .encode(
-            alt.X(f"{field}:Q", title=titles[field], axis=alt.Axis(format=form, labelOverlap=True, **ticks)),
+            alt.X(
+                f"{field}:Q",
+                title=titles[field],
+                axis=alt.Axis(format=form, labelOverlap=True, **ticks),
+            ),
             alt.Y(
                 "loss:Q",
                 title="Loss",
@@ -159,5 +217,11 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     word = WAYS[field][0]
     title = f"Loss against {word}"
     return figure(
-        f"loss-by-{field}", title, drawn, caption, wide=True, group="loss", choice=f"against {word}"
+        f"loss-by-{field}",
+        title,
+        drawn,
+        caption,
+        wide=True,
+        group="loss",
+        choice=f"against {word}",
     )

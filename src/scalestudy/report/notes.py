@@ -92,7 +92,11 @@ def notes(findings: Findings) -> list[str]:
         *([_SCRIPT] if _by_script(findings) else []),
         *_several_engines(findings),
         quality,
-        *([_SPLITS] if any(run.result.swept.keys() & REPEATS for run in findings.runs) else []),
+        *(
+            [_SPLITS]
+            if any(run.result.swept.keys() & REPEATS for run in findings.runs)
+            else []
+        ),
         *_taken(findings),
         *_arithmetic(findings),
         *_caveats(findings),
@@ -100,7 +104,10 @@ def notes(findings: Findings) -> list[str]:
 
 
 def _several_engines(findings: Findings) -> Iterator[str]:
-    engines = [label_of(name) for name in dict.fromkeys(engines_of(findings.measures.groups).values())]
+    engines = [
+        label_of(name)
+        for name in dict.fromkeys(engines_of(findings.measures.groups).values())
+    ]
     if len(engines) > 1:
         yield (
             f"Several engines were used ({', '.join(engines)}). Speed-up, efficiency and quality compare a"
@@ -110,10 +117,16 @@ def _several_engines(findings: Findings) -> Iterator[str]:
 
 
 def _quality(findings: Findings, measured_here: bool) -> str:
-    splits = sorted({run.result.quality_split for run in findings.runs if not run.foreign}) or ["validation"]
-    metrics = [metric_label(name) for name in sorted({row.metric for row in findings.rows})] or ["metric"]
+    splits = sorted(
+        {run.result.quality_split for run in findings.runs if not run.foreign}
+    ) or ["validation"]
+    metrics = [
+        metric_label(name) for name in sorted({row.metric for row in findings.rows})
+    ] or ["metric"]
     ways = dict.fromkeys(
-        f" ({direction_label(row.sense.better)})" for row in findings.rows if row.sense.better
+        f" ({direction_label(row.sense.better)})"
+        for row in findings.rows
+        if row.sense.better
     )
     measured = (
         " as reported by the script"
@@ -157,11 +170,15 @@ def _taken(findings: Findings) -> Iterator[str]:
 
 
 def _arithmetic(findings: Findings) -> Iterator[str]:
-    known = sorted({run.result.precision for run in findings.runs if run.result.precision})
+    known = sorted(
+        {run.result.precision for run in findings.runs if run.result.precision}
+    )
     if known:
         yield f"Arithmetic is {' / '.join(_PRECISIONS.get(name, name) for name in known)}."
     if any(
-        run.result.precision == "float32" and rank.device_uuids and any(map(may_have_tf32, rank.devices))
+        run.result.precision == "float32"
+        and rank.device_uuids
+        and any(map(may_have_tf32, rank.devices))
         for run in findings.runs
         for rank in run.ranks
     ):
@@ -176,7 +193,9 @@ def _arithmetic(findings: Findings) -> Iterator[str]:
             for name in rank.devices if rank.device_uuids else ():
                 kinds.setdefault(name, {})[key_of_run(run).label] = None
     if len(kinds) > 1:
-        used = "; ".join(f"{name}: {', '.join(rows)}" for name, rows in sorted(kinds.items()))
+        used = "; ".join(
+            f"{name}: {', '.join(rows)}" for name, rows in sorted(kinds.items())
+        )
         yield (
             f"Rows used different GPUs ({used}). Speed-ups include the difference between them,"
             " and a step on several takes as long as on the slowest. Use one kind for all runs:"
@@ -198,7 +217,11 @@ def _caveats(findings: Findings) -> Iterator[str]:
             " time, which may have slowed them down. Set exclusive = true in the site profile to get whole"
             " nodes."
         )
-    lost = [run.result for run in findings.runs if run.result.model_missing and not run.is_timing]
+    lost = [
+        run.result
+        for run in findings.runs
+        if run.result.model_missing and not run.is_timing
+    ]
     if lost:
         names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)
         yield f"Measured runs without a saved model: {names}."
@@ -219,20 +242,30 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
         for name, value in record_variables(rank.environment).items():
             variables.setdefault(name, {})[value] = None
     listed = [(name, "; ".join(values)) for name, values in facts.items() if values]
-    settings = ", ".join(f"{name}={_either(list(values))}" for name, values in sorted(variables.items()))
+    settings = ", ".join(
+        f"{name}={_either(list(values))}" for name, values in sorted(variables.items())
+    )
     return [*listed, ("Variables", settings)] if settings else listed
 
 
 def environment_table(runs: Sequence[Run], caption: str = "") -> Table | None:
     """The recorded environment as a table; None if nothing was recorded."""
     rows = tuple(environments(runs))
-    return Table(headings_of("What:", "Recorded:"), rows, caption, name="environment") if rows else None
+    return (
+        Table(headings_of("What:", "Recorded:"), rows, caption, name="environment")
+        if rows
+        else None
+    )
 
 
 def _either(values: Sequence[str]) -> str:
     """The values of a variable; their number if they are long, as the addresses of TF_CONFIG are."""
     text = " or ".join(values)
-    return text if len(values) == 1 or len(text) <= LONGEST else f"({len(values)} different values)"
+    return (
+        text
+        if len(values) == 1 or len(text) <= LONGEST
+        else f"({len(values)} different values)"
+    )
 
 
 def _facts(rank: RankRecord) -> list[tuple[str, str]]:
@@ -247,7 +280,12 @@ def _facts(rank: RankRecord) -> list[tuple[str, str]]:
         ("Threads of a rank", str(rank.threads)),
         ("Driver", rank.driver or ""),
         ("Kernel", rank.kernel),
-        ("Environment", f"{rank.environment_id} ({rank.environment_name})" if rank.environment_id else ""),
+        (
+            "Environment",
+            f"{rank.environment_id} ({rank.environment_name})"
+            if rank.environment_id
+            else "",
+        ),
         *versions,
         ("Placement from", rank.placement_source),
     ]

@@ -52,7 +52,9 @@ def with_interval(estimate: Estimate, digits: int) -> str:
         return text
     if half < 0.5 * 10**-digits:
         return f"{text} ± <{10**-digits:.{digits}f}"
-    if abs(estimate.high - half - estimate.value) > max(LOPSIDED * half, 0.5 * 10**-digits):
+    if abs(estimate.high - half - estimate.value) > max(
+        LOPSIDED * half, 0.5 * 10**-digits
+    ):
         return f"{text} ({span(estimate, digits)})"
     return f"{text} ± {number(half, digits)}"
 

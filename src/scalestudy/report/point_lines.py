@@ -70,7 +70,9 @@ def line_of(status: PointStatus) -> PointLine:
     if state == "running":
         line = replace(running_line(name, _of_this_life(status)), silent=status.silent)
         if status.still:  # without progress there is no pace
-            line = replace(line, throughput=None, seconds_left=None, reason=status.reason)
+            line = replace(
+                line, throughput=None, seconds_left=None, reason=status.reason
+            )
     else:
         line = PointLine(name, state, reason=status.reason)
     if job is None:
@@ -91,7 +93,9 @@ def running_line(name: str, progress: Progress | None) -> PointLine:
     if progress is None:
         return PointLine(name, "running", phase="start-up")
     steps = max(progress.steps, 1)
-    share = (max(progress.epoch - 1, 0) + min(progress.step / steps, 1.0)) / max(progress.epochs, 1)
+    share = (max(progress.epoch - 1, 0) + min(progress.step / steps, 1.0)) / max(
+        progress.epochs, 1
+    )
     phase = f"{progress.epoch}/{progress.epochs}" if progress.epoch else progress.phase
     return PointLine(
         name,
@@ -114,7 +118,9 @@ def counts(states: Sequence[str]) -> str:
     """`8 points: 3 done, 1 running, 4 missing`."""
     counted = [(state, states.count(state)) for state in STATES]
     noun = "point" if len(states) == 1 else "points"
-    return f"{len(states)} {noun}: " + ", ".join(f"{count} {state}" for state, count in counted if count)
+    return f"{len(states)} {noun}: " + ", ".join(
+        f"{count} {state}" for state, count in counted if count
+    )
 
 
 def _of_this_life(status: PointStatus) -> Progress | None:

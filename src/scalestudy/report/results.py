@@ -60,12 +60,26 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     several = len(set(engines.values())) > 1
     lines: list[list[str | Cell]] = []
     for row in rows:
-        by = [row.implementation] if row.implementation != row.strategy and not brief else []
+        by = (
+            [row.implementation]
+            if row.implementation != row.strategy and not brief
+            else []
+        )
         by += [] if is_synchronous(row.implementation) else ["asynchronous"]
         by += [row.communication] if named and row.communication else []
         by += [engines[row.key]] if several and row.key in engines else []
-        strategy = Cell(row.strategy, f"{row.strategy} ({', '.join(by)})" if by else "", ", ".join(by))
-        lines.append([strategy, _whole(row.workers), *(str(row.key.swept.get(name, "")) for name in names)])
+        strategy = Cell(
+            row.strategy,
+            f"{row.strategy} ({', '.join(by)})" if by else "",
+            ", ".join(by),
+        )
+        lines.append(
+            [
+                strategy,
+                _whole(row.workers),
+                *(str(row.key.swept.get(name, "")) for name in names),
+            ]
+        )
     for column in columns:
         estimates = [column.of(row) for row in rows]
         if brief and not column.interval:
@@ -75,8 +89,16 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
             digits = decimals([estimate.value or 0.0 for estimate in estimates])
         for line, row, estimate in zip(lines, rows, estimates, strict=True):
             cell, why = _measured(estimate, digits), None if brief else column.why(row)
-            is_quality, verdict = column.heading.name == "Quality", verdicts.get(row.key, row.verdict)
-            failed = is_quality and not brief and row.failed_runs == row.runs and verdict.kind in SHORT
+            is_quality, verdict = (
+                column.heading.name == "Quality",
+                verdicts.get(row.key, row.verdict),
+            )
+            failed = (
+                is_quality
+                and not brief
+                and row.failed_runs == row.runs
+                and verdict.kind in SHORT
+            )
             if failed:
                 why = _why_failed(row, verdict)
             if why and (cell.text == NOT_AVAILABLE or is_quality):
@@ -88,7 +110,9 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
                 remark = SHORT[verdict.kind] if failed else seems + verdict.sentence
                 cell = _of_other_row(replace(cell, remark=remark, kind=kind), row)
             line.append(cell)
-    batches = not brief and (not rows or any(row.global_batch or not row.source for row in rows))
+    batches = not brief and (
+        not rows or any(row.global_batch or not row.source for row in rows)
+    )
     timings = any(row.timings for row in rows)
     for line, row in zip(lines, rows, strict=True):
         line.append(_whole(row.trainings))
@@ -102,13 +126,27 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
             *identity_headings(names),
             *(replace(column.heading, detail=not column.brief) for column in columns),
             *_run_headings(timings),
-            *([Heading("Global batch", "samples", "batch", detail=True)] if batches else []),
+            *(
+                [Heading("Global batch", "samples", "batch", detail=True)]
+                if batches
+                else []
+            ),
         ),
         tuple(map(tuple, lines)),
         footnotes=tuple(footnotes),
         name="results-table",
-        chosen=next((index for index, row in enumerate(rows) if choice and row.key == choice.key), None),
-        essential=2 + len(names) + [column.heading.name for column in columns].index("Quality") + 1,
+        chosen=next(
+            (
+                index
+                for index, row in enumerate(rows)
+                if choice and row.key == choice.key
+            ),
+            None,
+        ),
+        essential=2
+        + len(names)
+        + [column.heading.name for column in columns].index("Quality")
+        + 1,
         sortable=True,
         series=tuple(labels.fields(row.key)["series"] for row in rows),
         links=tuple(_link(row.key) for row in rows),
@@ -128,12 +166,20 @@ def swept_columns(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         for name, value in row.key.swept.items():
             values.setdefault(name, set()).add(str(value))
-    return sorted(name for name in values if len(values[name]) > 1 or not name.startswith("script."))
+    return sorted(
+        name
+        for name in values
+        if len(values[name]) > 1 or not name.startswith("script.")
+    )
 
 
 def identity_cells(row: Row, names: Sequence[str]) -> tuple[str, ...]:
     """Cells of the columns that identify a row."""
-    return row.strategy, str(row.workers), *(str(row.key.swept.get(name, "")) for name in names)
+    return (
+        row.strategy,
+        str(row.workers),
+        *(str(row.key.swept.get(name, "")) for name in names),
+    )
 
 
 def identity_headings(names: Sequence[str]) -> list[Heading]:
@@ -141,19 +187,30 @@ def identity_headings(names: Sequence[str]) -> list[Heading]:
     return [
         Heading("Strategy", brief="strategy", numeric=False),
         Heading("Workers", brief="n"),
-        *(Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False) for name in names),
+        *(
+            Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False)
+            for name in names
+        ),
     ]
 
 
 def _columns(findings: Findings) -> list[_Column]:
     """Measured columns, those for the decision first; for numbers from other tools only known columns."""
     rows = findings.rows
-    metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
-    lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
+    metric = (
+        " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
+    )
+    lower = (
+        ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
+    )
     basis, against = basis_of(rows), _against(rows)
     prices = [row.price for row in rows if row.price]
     unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
-    time_of = "from start to result" if any(price.basis == "wall" for price in prices) else "training only"
+    time_of = (
+        "from start to result"
+        if any(price.basis == "wall" for price in prices)
+        else "training only"
+    )
     wall_unit, wall_length = time_unit([price.seconds.value or 0.0 for price in prices])
     billed, billed_hours = cost_unit([price.cost.value for price in prices])
     target = next((row.useful.target for row in rows if row.useful), None)
@@ -171,7 +228,9 @@ def _columns(findings: Findings) -> list[_Column]:
     columns = [
         _Column(
             time,
-            lambda row: row.price.seconds.scaled(1 / wall_length) if row.price else NOTHING,
+            lambda row: (
+                row.price.seconds.scaled(1 / wall_length) if row.price else NOTHING
+            ),
             untimed,
             interval=False,
         ),
@@ -181,10 +240,19 @@ def _columns(findings: Findings) -> list[_Column]:
             lambda row: NO_REFERENCE if row.price else untimed(row),
             2,
         ),
-        _Column(Heading("Quality", metric + lower, metric), lambda row: row.quality, _why_quality, digits),
         _Column(
-            Heading("Cost", f"{findings.advice.decision.bill}-{billed}", f"cost {billed}"),
-            lambda row: row.price.cost.scaled(1 / billed_hours) if row.price else NOTHING,
+            Heading("Quality", metric + lower, metric),
+            lambda row: row.quality,
+            _why_quality,
+            digits,
+        ),
+        _Column(
+            Heading(
+                "Cost", f"{findings.advice.decision.bill}-{billed}", f"cost {billed}"
+            ),
+            lambda row: (
+                row.price.cost.scaled(1 / billed_hours) if row.price else NOTHING
+            ),
             untimed,
             interval=False,
         ),
@@ -216,7 +284,11 @@ def _columns(findings: Findings) -> list[_Column]:
         _Column(
             Heading("Training time", unit, f"training {unit}"),
             lambda row: row.training_seconds.scaled(1 / length),
-            lambda row: "its training time is unknown" if row.source else "a training time is not a number",
+            lambda row: (
+                "its training time is unknown"
+                if row.source
+                else "a training time is not a number"
+            ),
             brief=False,
         ),
         _Column(
@@ -230,8 +302,14 @@ def _columns(findings: Findings) -> list[_Column]:
     left_out = [] if prices else [TIME, "Cost efficiency", "Cost"]
     left_out += [TIME] if "throughput" in timed_by else []
     # A time that is the training time already is shown once.
-    times = [(row.price.seconds.value, row.training_seconds.value) for row in rows if row.price]
-    left_out += ["Training time"] if times and all(one == other for one, other in times) else []
+    times = [
+        (row.price.seconds.value, row.training_seconds.value)
+        for row in rows
+        if row.price
+    ]
+    left_out += (
+        ["Training time"] if times and all(one == other for one, other in times) else []
+    )
     left_out += [] if any(_differs(row) for row in rows) else ["Useful speed-up"]
     columns = [column for column in columns if column.heading.name not in left_out]
     if rows and all(row.source for row in rows):
@@ -240,10 +318,16 @@ def _columns(findings: Findings) -> list[_Column]:
 
 
 def _known_elsewhere(column: _Column, rows: Sequence[Row]) -> bool:
-    if column.brief and column.heading.name in ("Quality", "Speed-up", "Scaling efficiency"):
+    if column.brief and column.heading.name in (
+        "Quality",
+        "Speed-up",
+        "Scaling efficiency",
+    ):
         return True
     # The speed-up of training times is shown once.
-    again = column.heading.unit.startswith("training time") and all(row.basis == "training" for row in rows)
+    again = column.heading.unit.startswith("training time") and all(
+        row.basis == "training" for row in rows
+    )
     return not again and any(column.of(row).value is not None for row in rows)
 
 
@@ -262,13 +346,18 @@ def _whole(count: int | None) -> Cell:
 def _measured(estimate: Estimate, digits: int) -> Cell:
     text = number(estimate.value, digits)
     sort = "" if text == NOT_AVAILABLE else repr(estimate.value)
-    return Cell(text, with_interval(estimate, digits), span(estimate, digits) or "", sort=sort)
+    return Cell(
+        text, with_interval(estimate, digits), span(estimate, digits) or "", sort=sort
+    )
 
 
 def _run_headings(timings: bool) -> list[Heading]:
     """Headings of the numbers of runs: trainings and timing runs apart, if there are timing runs."""
     if timings:
-        return [Heading("Trainings", brief="trained"), Heading("Timing runs", brief="timed")]
+        return [
+            Heading("Trainings", brief="trained"),
+            Heading("Timing runs", brief="timed"),
+        ]
     return [Heading("Runs", brief="runs")]
 
 
@@ -284,7 +373,11 @@ def _of_other_row(cell: Cell, row: Row) -> Cell:
 def _differs(row: Row) -> bool:
     """Whether the useful speed-up says more than the speed-up."""
     useful = row.useful
-    return useful is not None and not useful.by_construction and useful.source != useful.baseline
+    return (
+        useful is not None
+        and not useful.by_construction
+        and useful.source != useful.baseline
+    )
 
 
 def _why_useful(row: Row) -> str | None:

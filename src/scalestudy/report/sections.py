@@ -17,8 +17,24 @@ from scalestudy.analysis.scaling_model import (
 )
 from scalestudy.analysis.study_table import Row
 from scalestudy.report import figure_data
-from scalestudy.report.document import Block, Drawing, Heading, Items, Paragraph, Section, Table
-from scalestudy.report.figure import HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
+from scalestudy.report.document import (
+    Block,
+    Drawing,
+    Heading,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+)
+from scalestudy.report.figure import (
+    HEIGHT,
+    WIDTH,
+    Figure,
+    colour_and_shape,
+    data,
+    figure,
+    tooltip,
+)
 from scalestudy.report.figure_data import workers
 from scalestudy.report.number_format import decimals, number, time_unit, with_interval
 from scalestudy.report.results import identity_cells, identity_headings, swept_columns
@@ -48,22 +64,38 @@ def _share(value: float) -> str:
 
 
 def _watt_hours(value: float) -> str:
-    return units.format_scaled(value, "Wh") if value >= 1 else units.format_scaled(1000 * value, "mWh")
+    return (
+        units.format_scaled(value, "Wh")
+        if value >= 1
+        else units.format_scaled(1000 * value, "mWh")
+    )
 
 
 COSTS = (
-    CostColumn(Heading("Device time", "wall clock", "devices"), "device_hours", units.cost),
+    CostColumn(
+        Heading("Device time", "wall clock", "devices"), "device_hours", units.cost
+    ),
     CostColumn(Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost),
     CostColumn(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
     CostColumn(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
     CostColumn(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
-    CostColumn(Heading("GPU memory", "peak", "GPU mem"), "gpu_memory_bytes", units.size),
-    CostColumn(Heading("Host memory", "peak of a process", "memory"), "peak_memory_bytes", units.size),
     CostColumn(
-        Heading("FLOP", "per sample", "FLOP"), "flops_per_sample", lambda v: units.format_scaled(v, "FLOP")
+        Heading("GPU memory", "peak", "GPU mem"), "gpu_memory_bytes", units.size
     ),
     CostColumn(
-        Heading("FLOP/s", "reached", "FLOP/s"), "flops_per_second", lambda v: units.format_scaled(v, "FLOP/s")
+        Heading("Host memory", "peak of a process", "memory"),
+        "peak_memory_bytes",
+        units.size,
+    ),
+    CostColumn(
+        Heading("FLOP", "per sample", "FLOP"),
+        "flops_per_sample",
+        lambda v: units.format_scaled(v, "FLOP"),
+    ),
+    CostColumn(
+        Heading("FLOP/s", "reached", "FLOP/s"),
+        "flops_per_second",
+        lambda v: units.format_scaled(v, "FLOP/s"),
     ),
     CostColumn(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
 )
@@ -88,13 +120,23 @@ WORDS = {
 
 def costs_section(findings: Findings) -> Section | None:
     """A table of the known quantities; None if there are none."""
-    rows = [row for row in findings.rows if any(column.value(row) is not None for column in COSTS)]
-    used = [column for column in COSTS if any(column.value(row) is not None for row in rows)]
+    rows = [
+        row
+        for row in findings.rows
+        if any(column.value(row) is not None for column in COSTS)
+    ]
+    used = [
+        column for column in COSTS if any(column.value(row) is not None for row in rows)
+    ]
     if not used:
         return None
     shown = {column.name for column in used}
     meanings = [text for name, text in MEANINGS.items() if name in shown]
-    return Section("What it cost", (_table(rows, used), Items((*meanings, *_unmeasured(rows)))), "costs")
+    return Section(
+        "What it cost",
+        (_table(rows, used), Items((*meanings, *_unmeasured(rows)))),
+        "costs",
+    )
 
 
 def _table(rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:
@@ -104,16 +146,28 @@ def _table(rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:
         value = column.value(row)
         return "" if value is None else column.written(value)
 
-    lines = [(*identity_cells(row, names), *(written(row, column) for column in columns)) for row in rows]
+    lines = [
+        (*identity_cells(row, names), *(written(row, column) for column in columns))
+        for row in rows
+    ]
     headings = (*identity_headings(names), *(column.heading for column in columns))
     caption = "Per run, from start to result or during training"
     return Table(headings, tuple(lines), caption, essential=len(names) + 3)
 
 
 def _unmeasured(rows: Sequence[Row]) -> list[str]:
-    reasons = [reason for row in rows for reason in (row.costs.unmeasured or "").split("; ") if reason]
+    reasons = [
+        reason
+        for row in rows
+        for reason in (row.costs.unmeasured or "").split("; ")
+        if reason
+    ]
     parts = [reason.partition(": ") for reason in dict.fromkeys(reasons)]
-    return [f"Unknown: {WORDS[name]}, since {why}." for name, _, why in parts if name in WORDS]
+    return [
+        f"Unknown: {WORDS[name]}, since {why}."
+        for name, _, why in parts
+        if name in WORDS
+    ]
 
 
 MEANING = (
@@ -129,7 +183,11 @@ def samples_section(findings: Findings) -> Section | None:
     sentences = samples_needed(findings.rows)
     if not sentences:
         return None
-    return Section("What the larger batch costs", (Items(tuple(sentences)), Paragraph(MEANING)), "samples")
+    return Section(
+        "What the larger batch costs",
+        (Items(tuple(sentences)), Paragraph(MEANING)),
+        "samples",
+    )
 
 
 MOST_MODELS = 12
@@ -166,9 +224,16 @@ def models_section(findings: Findings) -> Section | None:
     )
     blocks: list[Block] = [Items(tuple(words))]
     if without := [model for model in findings.models if not model.fit]:
-        names = (f"{figure_data.series_name(model.series.key)}: {model.reason}." for model in without)
+        names = (
+            f"{figure_data.series_name(model.series.key)}: {model.reason}."
+            for model in without
+        )
         blocks.append(Paragraph(f"No scaling model for {' '.join(names)}"))
-    blocks += [Drawing(partial(time_figure, findings)), _predicted(models), Paragraph(INTERVALS)]
+    blocks += [
+        Drawing(partial(time_figure, findings)),
+        _predicted(models),
+        Paragraph(INTERVALS),
+    ]
     return Section("How the times scale", tuple(blocks), "models")
 
 
@@ -221,22 +286,32 @@ def time_figure(findings: Findings) -> Figure:
     import altair as alt
 
     models, labels = shown_models(findings), figure_data.labels(findings)
-    predictions = [(model, model.predict(count)) for model in models for count in model.counts()]
+    predictions = [
+        (model, model.predict(count)) for model in models for count in model.counts()
+    ]
     unit, length, _ = _unit([prediction for _, prediction in predictions])
     curves: figure_data.Records = []
     for model in models:
         assert model.fit is not None
         named = labels.fields(model.series.key)
-        for part, counts in (("within", _grid(model, False)), ("beyond", _grid(model, True))):
+        for part, counts in (
+            ("within", _grid(model, False)),
+            ("beyond", _grid(model, True)),
+        ):
             line = named | {"part": part, "line": f"{model.series.key.label} {part}"}
-            curves += [line | {"workers": n, "value": model.fit.seconds(n) / length} for n in counts]
+            curves += [
+                line | {"workers": n, "value": model.fit.seconds(n) / length}
+                for n in counts
+            ]
     points: figure_data.Records = []
     for model, prediction in predictions:
         kind = "predicted" if prediction.kind == "extrapolated" else prediction.kind
         seconds = prediction.seconds.scaled(1 / length)
         fields: dict[str, Any] = {"workers": int(prediction.workers), "kind": kind}
         fields |= labels.fields(model.series.key)
-        points += [fields | figure_data.ends(seconds)] if seconds.value is not None else []
+        points += (
+            [fields | figure_data.ends(seconds)] if seconds.value is not None else []
+        )
     ends = figure_data.reach(points)
     of = TIMES[models[0].series.of]
     low, high = min(ends) / 1.1, max(ends) * 1.1
@@ -249,7 +324,9 @@ def time_figure(findings: Findings) -> Figure:
     colour, shape = colour_and_shape(labels.shown(points), labels.by_strategy, "")
     x = workers(sorted({point["workers"] for point in points}))
     dashes = alt.StrokeDash(
-        "part:N", scale=alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]]), legend=None
+        "part:N",
+        scale=alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]]),
+        legend=None,
     )
     lines = alt.Chart(data(curves)).mark_line(strokeWidth=2)
     lines = lines.encode(x, y, colour, dashes, detail="line:N")
@@ -257,16 +334,29 @@ def time_figure(findings: Findings) -> Figure:
     bars = [drawn.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q")]
     ground = alt.condition("datum.kind == 'measured'", colour, alt.value("transparent"))
     tips = tooltip(strategy="Strategy", workers="Workers", kind="Is", text="Value")
-    marks = drawn.mark_point(size=80, strokeWidth=2).encode(shape=shape, fill=ground, tooltip=tips)
+    marks = drawn.mark_point(size=80, strokeWidth=2).encode(
+        shape=shape, fill=ground, tooltip=tips
+    )
     layers = [lines, *(bars if any("low" in point for point in points) else []), marks]
     count = sum(model.fit is not None for model in findings.models)
-    left_out = f" Of {count} series, {MOST_MODELS} are drawn." if count > MOST_MODELS else ""
+    left_out = (
+        f" Of {count} series, {MOST_MODELS} are drawn." if count > MOST_MODELS else ""
+    )
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
-    return figure("predicted-time", f"{of}, measured and predicted", chart, CAPTION + left_out)
+    return figure(
+        "predicted-time", f"{of}, measured and predicted", chart, CAPTION + left_out
+    )
 
 
 def _grid(model: Model, beyond: bool) -> list[int]:
     """Numbers of workers along a curve, measured or beyond: integers, since some terms are steps."""
     measured = model.series.different
-    first, last = (measured[-1], model.counts()[-1]) if beyond else (measured[0], measured[-1])
-    return sorted({round(first * (last / first) ** (index / (POINTS - 1))) for index in range(POINTS)})
+    first, last = (
+        (measured[-1], model.counts()[-1]) if beyond else (measured[0], measured[-1])
+    )
+    return sorted(
+        {
+            round(first * (last / first) ** (index / (POINTS - 1)))
+            for index in range(POINTS)
+        }
+    )

@@ -43,8 +43,12 @@ def what_was_studied(findings: Findings) -> FactList | None:
 
 
 def _model(study: Study | None, runs: Sequence[Run]) -> str:
-    parameters = sorted({run.result.parameters for run in runs if run.result.parameters})
-    count = " to ".join(f"{number:,}" for number in dict.fromkeys((*parameters[:1], *parameters[-1:])))
+    parameters = sorted(
+        {run.result.parameters for run in runs if run.result.parameters}
+    )
+    count = " to ".join(
+        f"{number:,}" for number in dict.fromkeys((*parameters[:1], *parameters[-1:]))
+    )
     name = Path(study.task).name if study else ""
     return ", ".join(filter(None, (name, f"{count} parameters" if count else "")))
 
@@ -52,9 +56,15 @@ def _model(study: Study | None, runs: Sequence[Run]) -> str:
 def _data(study: Study | None, runs: Sequence[Run]) -> str:
     source = (study.data.source or study.brought.source or "") if study else ""
     name = Path(source).name or source
-    samples = sorted({run.result.training_samples for run in runs if run.result.training_samples})
-    count = " to ".join(f"{number:,}" for number in dict.fromkeys((*samples[:1], *samples[-1:])))
-    classes = next((run.result.class_names for run in runs if run.result.class_names), [])
+    samples = sorted(
+        {run.result.training_samples for run in runs if run.result.training_samples}
+    )
+    count = " to ".join(
+        f"{number:,}" for number in dict.fromkeys((*samples[:1], *samples[-1:]))
+    )
+    classes = next(
+        (run.result.class_names for run in runs if run.result.class_names), []
+    )
     parts = (
         name,
         f"{count} training samples" if count else "",
@@ -80,7 +90,10 @@ def _software(runs: Sequence[Run]) -> str:
             for package, number in rank.versions.items():
                 versions.setdefault(package.lower(), {})[number] = None
     named = [name for name in PACKAGES if name in versions]
-    return ", ".join(f"{labels.get(name, name.capitalize())} {' / '.join(versions[name])}" for name in named)
+    return ", ".join(
+        f"{labels.get(name, name.capitalize())} {' / '.join(versions[name])}"
+        for name in named
+    )
 
 
 def _dates(runs: Sequence[Run]) -> str:

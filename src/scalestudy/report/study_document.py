@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from scalestudy.store.study_folder import StudyFolder
 
 
-def report_document(findings: Findings, study_link: str = "..", *, drawn: bool = True) -> Document:
+def report_document(
+    findings: Findings, study_link: str = "..", *, drawn: bool = True
+) -> Document:
     """The report: decision, results, open questions, figures, sections, and how it was measured.
 
     `study_link` is the path from the page's folder to the study's, for links to runs. A terminal shows no
@@ -51,11 +53,20 @@ def report_document(findings: Findings, study_link: str = "..", *, drawn: bool =
     """
     advice = findings.advice
     cost = [Paragraph(advice.cost)] if advice.cost else []
-    decision: tuple[Block, ...] = (Paragraph(advice.headline), *cost, *_items(advice.sentences))
-    blocks: list[Block] = [*_introduction(findings), Section("Decision", decision, style="advice")]
+    decision: tuple[Block, ...] = (
+        Paragraph(advice.headline),
+        *cost,
+        *_items(advice.sentences),
+    )
+    blocks: list[Block] = [
+        *_introduction(findings),
+        Section("Decision", decision, style="advice"),
+    ]
     shown = places(figures(findings)) if drawn else []
     if first := tuple(drawing for drawing in shown if drawing.figure.name in FIRST):
-        blocks.append(Section("Speed-up and quality", first, "scaling", "figures first"))
+        blocks.append(
+            Section("Speed-up and quality", first, "scaling", "figures first")
+        )
     if findings.rows:
         decisive = [drawing for drawing in shown if drawing.figure.name == DECISIVE]
         words = Paragraph(_small_print(findings))
@@ -65,14 +76,18 @@ def report_document(findings: Findings, study_link: str = "..", *, drawn: bool =
     if tables := all_metrics(findings):
         title = "All metrics, by class" if len(tables) > 1 else "All metrics"
         blocks.append(Folded(title, tuple(tables), "metrics", page_only=True))
-    others = tuple(drawing for drawing in shown if drawing.figure.name not in (*FIRST, DECISIVE))
+    others = tuple(
+        drawing for drawing in shown if drawing.figure.name not in (*FIRST, DECISIVE)
+    )
     if others:
         blocks.append(Section("Figures", others, style="figures"))
     blocks += sections(findings)
     if samples := samples_of(findings):
         blocks.append(samples)
     if findings.rows:
-        blocks.append(Section("How this was measured", _items(notes(findings)), "measured"))
+        blocks.append(
+            Section("How this was measured", _items(notes(findings)), "measured")
+        )
     if environment := environment_table(findings.runs):
         blocks.append(Folded("Environment", (environment,)))
     if runs := every_run(findings, study_link):
@@ -134,7 +149,9 @@ def places(made: Sequence[Figure]) -> list[Drawing]:
     return [Drawing(first, tuple(others)) for first, *others in groups.values()]
 
 
-def write_report(folder: "StudyFolder", out: Path | None = None, *, findings: Findings | None = None) -> Path:
+def write_report(
+    folder: "StudyFolder", out: Path | None = None, *, findings: Findings | None = None
+) -> Path:
     """Write `report.html`, `report.md`, `table.csv` and `table.json`, and figures as PNG, SVG and PDF.
 
     Of figures that share one place, only the first gets files; the page and notebooks have the others. `out`
@@ -154,13 +171,23 @@ def write_report(folder: "StudyFolder", out: Path | None = None, *, findings: Fi
         out.mkdir(parents=True, exist_ok=True)
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
     document = report_document(findings, link)
-    pictures = {drawing.figure.name: still(drawing.figure) for drawing in drawings(document.blocks)}
+    pictures = {
+        drawing.figure.name: still(drawing.figure)
+        for drawing in drawings(document.blocks)
+    }
     for name, picture in pictures.items():
-        for ending, content in (("png", picture.png), ("svg", picture.svg), ("pdf", picture.pdf)):
+        for ending, content in (
+            ("png", picture.png),
+            ("svg", picture.svg),
+            ("pdf", picture.pdf),
+        ):
             write_atomically(out / f"{name}.{ending}", content)
     page = out / "report.html"
     write_atomically(page, html(document, pictures))
-    write_atomically(out / "report.md", markdown(document, {name: f"{name}.svg" for name in pictures}))
+    write_atomically(
+        out / "report.md",
+        markdown(document, {name: f"{name}.svg" for name in pictures}),
+    )
     write_atomically(out / "table.csv", to_csv(findings.rows))
     write_atomically(out / "table.json", to_json(findings))
     return page
@@ -217,16 +244,24 @@ def _brief(findings: Findings, console: Console) -> list[Text | Table]:
         *([text(advice.cost)] if advice.cost else []),
         *(text(f"- {sentence}") for sentence in advice.sentences[:MOST_SENTENCES]),
         *(text(f"? {question}") for question in questions[:MOST_QUESTIONS]),
-        *([text(f"? {left} more open {'questions' if left > 1 else 'question'}.")] if left > 0 else []),
+        *(
+            [text(f"? {left} more open {'questions' if left > 1 else 'question'}.")]
+            if left > 0
+            else []
+        ),
     ]
 
 
 def _brief_readings(findings: Findings, text: Callable[[str], Text]) -> list[Text]:
     """How files of other tools were read, since what was merged or left out changes the table."""
     left = len(findings.readings) - MOST_READINGS
-    more = [Text(f"Read: {left} more sentences on how the numbers were read: --verbose.")] * (left > 0)
+    more = [
+        Text(f"Read: {left} more sentences on how the numbers were read: --verbose.")
+    ] * (left > 0)
     # What was merged or left out comes last.
-    shown = [text(f"Read: {sentence}") for sentence in findings.readings[-MOST_READINGS:]]
+    shown = [
+        text(f"Read: {sentence}") for sentence in findings.readings[-MOST_READINGS:]
+    ]
     return [*more, *shown, *([Text("")] if shown else [])]
 
 
@@ -246,6 +281,10 @@ def _brief_table(findings: Findings, console: Console) -> list[Text | Table]:
             break
     left = len(rows) - len(places)
     noun = "rows" if left > 1 else "row"
-    more = [Text(f"{left:,} more {noun}: on the page, or with `report --verbose`.")] * bool(left)
-    narrow = [wrap(f"Columns that need more width: {', '.join(dropped)}.", console)] * bool(dropped)
+    more = [
+        Text(f"{left:,} more {noun}: on the page, or with `report --verbose`.")
+    ] * bool(left)
+    narrow = [
+        wrap(f"Columns that need more width: {', '.join(dropped)}.", console)
+    ] * bool(dropped)
     return [laid, *more, *narrow]

@@ -6,8 +6,25 @@ from typing import TYPE_CHECKING
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.report.figure import COLOURS, HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
-from scalestudy.report.figure_data import Records, bar, ends, is_logarithmic, labels, log_ticks, rounded
+from scalestudy.report.figure import (
+    COLOURS,
+    HEIGHT,
+    WIDTH,
+    Figure,
+    colour_and_shape,
+    data,
+    figure,
+    tooltip,
+)
+from scalestudy.report.figure_data import (
+    Records,
+    bar,
+    ends,
+    is_logarithmic,
+    labels,
+    log_ticks,
+    rounded,
+)
 from scalestudy.report.number_format import cost_unit, time_unit
 
 if TYPE_CHECKING:
@@ -37,15 +54,26 @@ def time_and_cost(findings: Findings) -> list[Figure]:
 
     def cost(field: str) -> alt.X:
         scale, axis = scales["cost"]
-        return alt.X(f"{field}:Q", title=f"Cost of one training ({bill}-{billed})", scale=scale, axis=axis)
+        return alt.X(
+            f"{field}:Q",
+            title=f"Cost of one training ({bill}-{billed})",
+            scale=scale,
+            axis=axis,
+        )
 
     def time(field: str) -> alt.Y:
         scale, axis = scales["time"]
-        return alt.Y(f"{field}:Q", title=f"Time to train ({unit})", scale=scale, axis=axis)
+        return alt.Y(
+            f"{field}:Q", title=f"Time to train ({unit})", scale=scale, axis=axis
+        )
 
     base = alt.Chart(data(records)).encode(cost("cost"), time("time"))
     swept = {"variant": "Swept"} if len(named.variants) > 1 else {}
-    efficiency = {"efficiency": "Cost efficiency|~g"} if findings.advice.decision.reference else {}
+    efficiency = (
+        {"efficiency": "Cost efficiency|~g"}
+        if findings.advice.decision.reference
+        else {}
+    )
     tips = tooltip(
         strategy="Strategy",
         **swept,
@@ -58,7 +86,11 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     front = base.transform_filter("datum.front").mark_line(
         strokeDash=[5, 4], strokeWidth=1.5, color="#6E7781"
     )
-    ring = base.transform_filter("datum.advised").mark_point(size=420, strokeWidth=2.5).encode(color=colour)
+    ring = (
+        base.transform_filter("datum.advised")
+        .mark_point(size=420, strokeWidth=2.5)
+        .encode(color=colour)
+    )
     points = base.mark_point(filled=True, size=110).encode(
         colour, shape, alt.Opacity("opacity:Q", scale=None), tooltip=tips
     )
@@ -91,14 +123,19 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         * has_front
         + " The ring marks the advised row." * advised
         + f" Pale lines are 95 % intervals over seeds{cut}." * bool(bars)
-        + " Faded rows are, or seem, worse in quality." * any(record["opacity"] < 1 for record in records)
+        + " Faded rows are, or seem, worse in quality."
+        * any(record["opacity"] < 1 for record in records)
     )
     return [figure(NAME, "Time to train against cost", chart, caption)]
 
 
 def _records(findings: Findings) -> tuple[Records, str, str]:
     """A record for each row with a cost, and the units of time and cost."""
-    prices = {row.key: row.price for row in findings.rows if row.price and row.price.cost.value is not None}
+    prices = {
+        row.key: row.price
+        for row in findings.rows
+        if row.price and row.price.cost.value is not None
+    }
     unit, length = time_unit([price.seconds.value or 0.0 for price in prices.values()])
     billed, hours = cost_unit([price.cost.value for price in prices.values()])
     named, choice = labels(findings), findings.advice.choice
@@ -174,7 +211,9 @@ def _label(records: Records) -> None:
     """
     if not records:
         return
-    places = {axis: _places([record[axis] for record in records]) for axis in ("cost", "time")}
+    places = {
+        axis: _places([record[axis] for record in records]) for axis in ("cost", "time")
+    }
     named: list[int] = []
 
     def near(index: int, below: bool) -> bool:
@@ -193,7 +232,8 @@ def _label(records: Records) -> None:
     crowded = len(records) > MOST_NAMED
     order = range(len(records))
     for index in sorted(
-        order, key=lambda index: (not records[index]["advised"], not records[index]["front"])
+        order,
+        key=lambda index: (not records[index]["advised"], not records[index]["front"]),
     ):
         record = records[index]
         always = record["advised"] or record["front"]
@@ -230,11 +270,20 @@ def phases(findings: Findings) -> list[Figure]:
         alt.Chart(data(records))
         .mark_bar(height={"band": 0.78})
         .encode(
-            alt.X("time:Q", title=f"Wall time ({unit})", axis=alt.Axis(grid=True, tickCount=6)),
+            alt.X(
+                "time:Q",
+                title=f"Wall time ({unit})",
+                axis=alt.Axis(grid=True, tickCount=6),
+            ),
             alt.Y("bar:N", title=None, sort=bars, axis=alt.Axis(labelLimit=260)),
             alt.Color("phase:N", title="Phase", scale=colours),
             order="order:Q",
-            tooltip=tooltip(bar="Point", phase="Phase", time=f"Time ({unit})|,.3~f", share="Share|.1%"),
+            tooltip=tooltip(
+                bar="Point",
+                phase="Phase",
+                time=f"Time ({unit})|,.3~f",
+                share="Share|.1%",
+            ),
         )
         .properties(width=WIDTH, height=len(bars) * (26 if len(bars) <= 24 else 18))
     )
@@ -250,7 +299,9 @@ def phases(findings: Findings) -> list[Figure]:
 def phase_records(findings: Findings) -> tuple[Records, list[str], str]:
     """Mean seconds by phase, the phases in order, and the unit of time."""
     shown = _largest(findings.phases.values())
-    unit, length = time_unit([sum(seconds.values()) for seconds in findings.phases.values()])
+    unit, length = time_unit(
+        [sum(seconds.values()) for seconds in findings.phases.values()]
+    )
     named = labels(findings)
     records: Records = []
     for key in list(findings.phases)[:MOST_ROWS]:
@@ -262,7 +313,10 @@ def phase_records(findings: Findings) -> tuple[Records, list[str], str]:
             if seconds > 0:
                 records.append(
                     {"series": series, "bar": bar(key), "phase": name, "order": order}
-                    | {"time": rounded(seconds / length), "share": rounded(seconds / total)}
+                    | {
+                        "time": rounded(seconds / length),
+                        "share": rounded(seconds / total),
+                    }
                 )
     return records, list(shown), unit
 
@@ -278,4 +332,6 @@ def _largest(rows: Iterable[dict[str, float]]) -> dict[str, list[str]]:
     if len(totals) > MOST_PHASES:
         kept = kept[: MOST_PHASES - 1]
     rest = [name for name in totals if name not in kept]
-    return {name: [name] for name in order if name in kept} | ({"other": rest} if rest else {})
+    return {name: [name] for name in order if name in kept} | (
+        {"other": rest} if rest else {}
+    )

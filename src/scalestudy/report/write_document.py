@@ -45,8 +45,14 @@ MOST_ROWS = 1000
 def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> str:
     """Render a document as a page for screens, phones and paper; `pictures` are its drawn figures by name."""
     shown = list(drawings(document.blocks))
-    light = {drawing.figure.name: still(drawing.figure) for drawing in shown} | dict(pictures or {})
-    dark = {} if document.live else {d.figure.name: still(d.figure, dark=True) for d in shown}
+    light = {drawing.figure.name: still(drawing.figure) for drawing in shown} | dict(
+        pictures or {}
+    )
+    dark = (
+        {}
+        if document.live
+        else {d.figure.name: still(d.figure, dark=True) for d in shown}
+    )
     scripts = document.live and bool(shown)
     page = (
         templates()
@@ -57,12 +63,17 @@ def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> s
             light=light,
             dark=dark,
             most=MOST_ROWS,
-            contents=[block for block in document.blocks if isinstance(block, Section | Folded)],
+            contents=[
+                block
+                for block in document.blocks
+                if isinstance(block, Section | Folded)
+            ],
             bundle=_vega() if scripts else "",
             charts=script_json(_charts(document)) if scripts else "",
             name=_once("{}-{}"),
             label=_once("{} ({})"),
-            file_name=re.sub(r"[^A-Za-z0-9._-]+", "-", document.title).strip("-.") or "results",
+            file_name=re.sub(r"[^A-Za-z0-9._-]+", "-", document.title).strip("-.")
+            or "results",
         )
     )
     return page + "\n"
@@ -104,7 +115,8 @@ def _mark_up(text: str) -> "Markup":
     from markupsafe import Markup, escape
 
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if code else escape(part) for part, code in pieces(text)
+        Markup("<code>{}</code>").format(part) if code else escape(part)
+        for part, code in pieces(text)
     )
 
 
@@ -117,9 +129,18 @@ def _charts(document: Document) -> dict[str, Any]:
             spec = {key: value for key, value in figure.spec.items() if key != "title"}
             datasets |= spec.get("datasets", {})
             spec["datasets"] = list(spec.get("datasets", {}))
-            figures[figure.name] = {"title": figure.title, "caption": figure.caption, "spec": spec}
+            figures[figure.name] = {
+                "title": figure.title,
+                "caption": figure.caption,
+                "spec": spec,
+            }
     light = config() | {"background": "transparent"}
-    return {"light": light, "dark": config(dark=True), "figures": figures, "datasets": datasets}
+    return {
+        "light": light,
+        "dark": config(dark=True),
+        "figures": figures,
+        "datasets": datasets,
+    }
 
 
 def script_json(value: Any) -> str:
@@ -160,12 +181,16 @@ def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> s
 def escaped(text: str) -> str:
     """Escape text for Markdown, with `backticks` as code."""
     return "".join(
-        f"`{part}`" if code else SPECIAL.sub(lambda match: match[1] or f"\\{match[2]}", part)
+        f"`{part}`"
+        if code
+        else SPECIAL.sub(lambda match: match[1] or f"\\{match[2]}", part)
         for part, code in pieces(" ".join(text.split()))
     )
 
 
-def _blocks(blocks: Sequence[Block], pictures: Mapping[str, str], level: int) -> list[str]:
+def _blocks(
+    blocks: Sequence[Block], pictures: Mapping[str, str], level: int
+) -> list[str]:
     return [
         line
         for block in on_paper(blocks)
@@ -179,12 +204,19 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
         case Paragraph(text):
             return [escaped(text)]
         case Items(items, ordered):
-            marks = (f"{number}." if ordered else "-" for number in range(1, len(items) + 1))
-            return [f"{mark} {escaped(item)}" for mark, item in zip(marks, items, strict=True)]
+            marks = (
+                f"{number}." if ordered else "-" for number in range(1, len(items) + 1)
+            )
+            return [
+                f"{mark} {escaped(item)}"
+                for mark, item in zip(marks, items, strict=True)
+            ]
         case FactList(rows):
             return [f"- **{escaped(name)}:** {escaped(text)}" for name, text in rows]
         case Code(text, language):
-            fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+            fence = "`" * max(
+                3, 1 + max((len(run) for run in re.findall("`+", text)), default=0)
+            )
             return [f"{fence}{language}", *text.splitlines(), fence]
         case Table():
             return _table(block)
@@ -198,7 +230,10 @@ def _container(block: Block, pictures: Mapping[str, str], level: int) -> list[st
             head = ["<details>", f"<summary>{escape(title)}</summary>"]
             return [*head, *_blocks(inner, pictures, level), "", "</details>"]
         case Section(title, inner):
-            return [f"{'#' * min(level, 6)} {escaped(title)}", *_blocks(inner, pictures, level + 1)]
+            return [
+                f"{'#' * min(level, 6)} {escaped(title)}",
+                *_blocks(inner, pictures, level + 1),
+            ]
         case Drawing(figure):
             address, title = pictures.get(figure.name), escaped(figure.title)
             shown = [f"![{title}]({address})", ""] if address else []
@@ -208,15 +243,23 @@ def _container(block: Block, pictures: Mapping[str, str], level: int) -> list[st
 
 def _table(table: Table) -> list[str]:
     names = [
-        f"{heading.name} ({heading.unit})" if heading.unit else heading.name for heading in table.headings
+        f"{heading.name} ({heading.unit})" if heading.unit else heading.name
+        for heading in table.headings
     ]
     lines = [escaped(table.caption), ""] if table.caption else []
     lines.append(_line([escaped(name) for name in names]))
-    lines.append(_line(["---:" if heading.numeric else "---" for heading in table.headings]))
+    lines.append(
+        _line(["---:" if heading.numeric else "---" for heading in table.headings])
+    )
     for index, row in enumerate(table.rows):
         cells = [escaped(str(cell)) for cell in row]
-        lines.append(_line([f"{cells[0]} ←", *cells[1:]] if index == table.chosen else cells))
-    notes = [f"[{number}] {escaped(note)}" for number, note in enumerate(table.footnotes, start=1)]
+        lines.append(
+            _line([f"{cells[0]} ←", *cells[1:]] if index == table.chosen else cells)
+        )
+    notes = [
+        f"[{number}] {escaped(note)}"
+        for number, note in enumerate(table.footnotes, start=1)
+    ]
     return lines + (["", "  \n".join(notes)] if notes else [])
 
 
@@ -235,7 +278,9 @@ ENDINGS = {
 }
 
 
-def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], default: str) -> str:
+def form_by_ending(
+    form: str | None, out: Path | None, forms: Collection[str], default: str
+) -> str:
     """Return the requested format: by name, else by the file's extension, else the default.
 
     Raises:
@@ -250,11 +295,19 @@ def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], d
             known = (ending for ending, name in ENDINGS.items() if name in forms)
             page = out.with_suffix(".html") if out else None
             print_it = f"Print a page: --out {page}, then `chromium --headless --print-to-pdf={out} {page}`."
-            action = print_it if suffix == ".pdf" else "Name it so, or name a format with --format."
-            raise UserError(f"a file that ends in {', '.join(known)}", f"--out {out}", action)
+            action = (
+                print_it
+                if suffix == ".pdf"
+                else "Name it so, or name a format with --format."
+            )
+            raise UserError(
+                f"a file that ends in {', '.join(known)}", f"--out {out}", action
+            )
     if form not in forms:
         raise UserError(
-            f"one of the formats {', '.join(forms)}", repr(form), "Choose one of these with --format."
+            f"one of the formats {', '.join(forms)}",
+            repr(form),
+            "Choose one of these with --format.",
         )
     return form
 
@@ -277,7 +330,9 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
     Raises:
         OSError: A file cannot be written.
     """
-    folder = out.parent / (re.sub(r"[^A-Za-z0-9]+", "-", out.stem).strip("-") + "-figures")
+    folder = out.parent / (
+        re.sub(r"[^A-Za-z0-9]+", "-", out.stem).strip("-") + "-figures"
+    )
     if form == "html":
         write_named(out, html(document))
         return [out]

@@ -27,7 +27,12 @@ class LauncherProcess(Record):
 def this_process() -> LauncherProcess:
     """Identify this process."""
     pid = os.getpid()
-    return LauncherProcess(pid=pid, host=socket.gethostname(), started=_start(pid) or "", written=time.time())
+    return LauncherProcess(
+        pid=pid,
+        host=socket.gethostname(),
+        started=_start(pid) or "",
+        written=time.time(),
+    )
 
 
 def is_alive(process: LauncherProcess, last_sign: float | None = None) -> bool:

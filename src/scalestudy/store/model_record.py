@@ -54,9 +54,15 @@ class ModelRecord(Record):
             "learning_rate": 1.0,
             "schedule": "constant",
         }
-        known = {key: value for key, value in self.train.items() if key in ResolvedTrain.model_fields}
+        known = {
+            key: value
+            for key, value in self.train.items()
+            if key in ResolvedTrain.model_fields
+        }
         begun = {"weights": SCRATCH} if known.get("weights") else {}
-        return ResolvedTrain.model_validate(least | known | begun | {"frozen_epochs": 0})
+        return ResolvedTrain.model_validate(
+            least | known | begun | {"frozen_epochs": 0}
+        )
 
     @property
     def size(self) -> tuple[int, int]:

@@ -18,7 +18,9 @@ from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.record_file import file_checksum
 from scalestudy.util.errors import UserError
 
-Rule = Literal["asked or trained with", "asked", "never", "installed", "as numbers", "compared"]
+Rule = Literal[
+    "asked or trained with", "asked", "never", "installed", "as numbers", "compared"
+]
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "task": "asked or trained with",
@@ -64,8 +66,13 @@ class Permission:
 
     def __post_init__(self) -> None:
         if self.task is not None and not self.task.is_file():
-            raise UserError("a task file", f"{self.task}, which is no file", "Correct --task.")
-        if self.environment is not None and not (self.environment / "bin" / "python").is_file():
+            raise UserError(
+                "a task file", f"{self.task}, which is no file", "Correct --task."
+            )
+        if (
+            self.environment is not None
+            and not (self.environment / "bin" / "python").is_file()
+        ):
             raise UserError(
                 "the folder of a virtual environment, with bin/python",
                 f"{self.environment}",
@@ -92,7 +99,9 @@ class PermittedTask(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def permit_task(recorded: str, checksum: str = "", permission: Permission = NOTHING) -> PermittedTask:
+def permit_task(
+    recorded: str, checksum: str = "", permission: Permission = NOTHING
+) -> PermittedTask:
     """Return the task that may run in the place of a recorded one.
 
     Args:
@@ -106,7 +115,9 @@ def permit_task(recorded: str, checksum: str = "", permission: Permission = NOTH
     if file is None:
         file = Path(recorded)
         if not file.is_file() or not was_trained(file):
-            seen = f"{file}, which" if file.is_file() else f"{file}: it is not there, and"
+            seen = (
+                f"{file}, which" if file.is_file() else f"{file}: it is not there, and"
+            )
             note = f"The model's own code is not run: {seen} you have not trained with. --task allows it."
             return PermittedTask("", (note,))
     file = file.absolute()
@@ -118,7 +129,11 @@ def permit_task(recorded: str, checksum: str = "", permission: Permission = NOTH
 
 def without_sources(record: ModelRecord) -> ModelRecord:
     """Return a recorded model without the keys of [data] that no process gets by a record."""
-    data = {key: value for key, value in record.data.items() if key not in (*NO_DATA, "source")}
+    data = {
+        key: value
+        for key, value in record.data.items()
+        if key not in (*NO_DATA, "source")
+    }
     return record.model_copy(update={"data": data})
 
 
@@ -144,7 +159,11 @@ def permit_point(point: Point, permission: Permission = NOTHING) -> Point:
             "none",
             f"Add --environment {recorded}, if you trust it.",
         )
-    launch = {"environments": {point.engine: named} if named else None, "hosts": None, "site": None}
+    launch = {
+        "environments": {point.engine: named} if named else None,
+        "hosts": None,
+        "site": None,
+    }
     allowed = point.on(launch=point.launch.model_copy(update=launch))
     data = point.data.model_copy(update=NO_DATA | {"source": "none"})
     return allowed.model_copy(update={"task": task, "data": data})

@@ -40,7 +40,9 @@ def read_record(path: Path, kind: type[Model]) -> StoredRecord[Model]:
     except FileNotFoundError:
         return StoredRecord("missing")
     except OSError as error:
-        return StoredRecord("corrupt", why=f"{path.name} cannot be read: {error.strerror or error}")
+        return StoredRecord(
+            "corrupt", why=f"{path.name} cannot be read: {error.strerror or error}"
+        )
     return parse_record(data, kind, path.name)
 
 
@@ -48,9 +50,17 @@ def read_checked_record(path: Path, kind: type[Model]) -> StoredRecord[Model]:
     """Read a JSON record that is corrupt if it differs from its checksum in the folder, if there is one."""
     stored = read_record(path, kind)
     if stored.record is not None:
-        with suppress(OSError, ValueError):  # damaged checksums are no damage of the record
-            if read_checksums(path.parent).get(path.name) not in (None, file_checksum(path)):
-                return StoredRecord("corrupt", why=f"{path.name} differs from its checksum in {CHECKSUMS}")
+        with suppress(
+            OSError, ValueError
+        ):  # damaged checksums are no damage of the record
+            if read_checksums(path.parent).get(path.name) not in (
+                None,
+                file_checksum(path),
+            ):
+                return StoredRecord(
+                    "corrupt",
+                    why=f"{path.name} differs from its checksum in {CHECKSUMS}",
+                )
     return stored
 
 
@@ -59,7 +69,11 @@ def parse_record(data: bytes, kind: type[Model], name: str) -> StoredRecord[Mode
     try:
         return StoredRecord("sound", kind.model_validate_json(data))
     except ValidationError as error:
-        ours = kind.model_fields["schema_version"].default if "schema_version" in kind.model_fields else 0
+        ours = (
+            kind.model_fields["schema_version"].default
+            if "schema_version" in kind.model_fields
+            else 0
+        )
         for wrong in error.errors():
             if (
                 wrong["loc"] == ("schema_version",)
@@ -84,7 +98,9 @@ def first_error(error: ValidationError) -> str:
     """The first validation error: "epochs: Field required"."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
-    text = first["msg"].removeprefix("Value error, ")  # which pydantic puts before a validator's own words
+    text = first["msg"].removeprefix(
+        "Value error, "
+    )  # which pydantic puts before a validator's own words
     return f"{where}: {text}" if where else text
 
 
@@ -110,7 +126,9 @@ def read_checksums(folder: Path) -> dict[str, str]:
         ValueError: They are damaged.
     """
     checksums = {}
-    for number, line in enumerate(contents(folder / CHECKSUMS).decode().splitlines(), start=1):
+    for number, line in enumerate(
+        contents(folder / CHECKSUMS).decode().splitlines(), start=1
+    ):
         checksum, separator, name = line.partition("  ")
         if not separator or len(checksum) != 64:
             raise ValueError(f"line {number} holds no checksum")

@@ -16,7 +16,10 @@ class Record(BaseModel):
 
     # Written as the text "NaN", so that the files are strict JSON and diverged runs can be read.
     model_config = ConfigDict(
-        extra="ignore", frozen=True, use_attribute_docstrings=True, ser_json_inf_nan="strings"
+        extra="ignore",
+        frozen=True,
+        use_attribute_docstrings=True,
+        ser_json_inf_nan="strings",
     )
 
 

@@ -14,7 +14,12 @@ from pydantic import BaseModel
 
 from scalestudy.config.point import Point
 from scalestudy.plugins.engines import DEFAULT, engine_traits
-from scalestudy.store.launcher_process import LauncherProcess, is_alive, is_recent, this_process
+from scalestudy.store.launcher_process import (
+    LauncherProcess,
+    is_alive,
+    is_recent,
+    this_process,
+)
 from scalestudy.store.model_record import BestRecord, GalleryRecord, ModelRecord
 from scalestudy.store.record_file import (
     CHECKSUMS,
@@ -92,22 +97,32 @@ def _deciding(folder: Path, name: str) -> StoredRecord[Any]:
     return read(folder / name, DECIDING[name])
 
 
-def _reader(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder], AnyRecord | None]":
+def _reader(
+    name: str, kind: type[AnyRecord]
+) -> "Callable[[RunFolder], AnyRecord | None]":
     return lambda run: read_record(run.path / name, kind).record
 
 
-def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder], list[RankedRecord]]":
+def _rank_reader(
+    folder: str, kind: type[RankedRecord]
+) -> "Callable[[RunFolder], list[RankedRecord]]":
     """Return a reader of all ranks' records by rank: from the folder, and from the file they end in."""
 
     def read(run: "RunFolder") -> list[RankedRecord]:
         found: list[RankedRecord | None] = []
         with contextlib.suppress(OSError):
             lines = contents(run.path / f"{folder}.jsonl").splitlines()
-            found += [parse_record(line, kind, f"{folder}.jsonl").record for line in lines]
-        with contextlib.suppress(OSError):
-            names = [name for name in os.listdir(run.path / folder) if name.endswith(".json")]
             found += [
-                read_record(run.path / folder / name, kind).record for name in names if name[0].isdigit()
+                parse_record(line, kind, f"{folder}.jsonl").record for line in lines
+            ]
+        with contextlib.suppress(OSError):
+            names = [
+                name for name in os.listdir(run.path / folder) if name.endswith(".json")
+            ]
+            found += [
+                read_record(run.path / folder / name, kind).record
+                for name in names
+                if name[0].isdigit()
             ]
         by_rank = {record.rank: record for record in found if record}
         return [by_rank[rank] for rank in sorted(by_rank)]
@@ -115,7 +130,9 @@ def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder]
     return read
 
 
-def _writer(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder, AnyRecord], None]":
+def _writer(
+    name: str, kind: type[AnyRecord]
+) -> "Callable[[RunFolder, AnyRecord], None]":
     """`{rank}` in the name is replaced by the record's rank."""
 
     def write(run: "RunFolder", record: AnyRecord) -> None:
@@ -199,7 +216,9 @@ class RunFolder:
         stored = _deciding(self.path, "point.json")
         if stored.record is None:
             expected = f"the point of a run, in {self.path / 'point.json'}"
-            raise UserError(expected, stored.why or "no such file", remedy(self.path, stored))
+            raise UserError(
+                expected, stored.why or "no such file", remedy(self.path, stored)
+            )
         point: Point = stored.record
         return point
 
@@ -229,7 +248,11 @@ class RunFolder:
             return
         record = read_record(self.path / "job.json", JobRecord).record
         if record is None or record.submission != self._submission:
-            owner = f"which belongs to job {record.job or record.submission}" if record else "gone"
+            owner = (
+                f"which belongs to job {record.job or record.submission}"
+                if record
+                else "gone"
+            )
             raise RunError(
                 f"the folder of this job's own run (submission {self._submission})",
                 f"{self.path}, {owner}",
@@ -273,7 +296,11 @@ class RunFolder:
             wrong = self.differing(names)
         except (OSError, ValueError) as error:
             return f"{CHECKSUMS}: {error}"
-        return f"{' and '.join(wrong)} with other checksums than in {CHECKSUMS}" if wrong else ""
+        return (
+            f"{' and '.join(wrong)} with other checksums than in {CHECKSUMS}"
+            if wrong
+            else ""
+        )
 
     def differing(self, names: Iterable[str]) -> list[str]:
         """Which of these files differ from their checksums; none before the run is done.
@@ -288,8 +315,12 @@ class RunFolder:
             checksums = read_checksums(self.path)
         except FileNotFoundError:
             return []
-        there = [name for name in names if name in checksums and (self.path / name).exists()]
-        return [name for name in there if file_checksum(self.path / name) != checksums[name]]
+        there = [
+            name for name in names if name in checksums and (self.path / name).exists()
+        ]
+        return [
+            name for name in there if file_checksum(self.path / name) != checksums[name]
+        ]
 
     def damaged(self, name: str) -> bool:
         """Whether this deciding record exists but cannot be used."""
@@ -306,7 +337,11 @@ class RunFolder:
         except FileNotFoundError:
             return []
         except OSError as error:
-            return [StoredRecord("corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}")]
+            return [
+                StoredRecord(
+                    "corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}"
+                )
+            ]
         return [
             parse_record(line, EpochRecord, f"{EPOCHS}, line {number}")
             for number, line in enumerate(lines, start=1)
@@ -384,7 +419,9 @@ class RunFolder:
         progress, process = self.progress(), self.launcher_process()
         if self.job() is not None:
             return progress is not None and is_recent(progress.updated)
-        return process is not None and is_alive(process, progress.updated if progress else None)
+        return process is not None and is_alive(
+            process, progress.updated if progress else None
+        )
 
     def write_checksums(self, result: Result | None = None) -> None:
         """Write the checksums of a finished run's files, and of a result that is written next.
@@ -395,7 +432,11 @@ class RunFolder:
         self.sync_epochs()
         self._merge_ranks(self.ranks())
         coming = {} if result is None else {"result.json": result}
-        write_checksums(self.path, [name for name in FINISHED if (self.path / name).exists()], coming)
+        write_checksums(
+            self.path,
+            [name for name in FINISHED if (self.path / name).exists()],
+            coming,
+        )
 
     def _merge_ranks(self, records: Sequence[RankRecord]) -> None:
         """Replace a file for each rank by one for all: clusters limit the number of files.
@@ -417,7 +458,10 @@ class RunFolder:
 
     def sync_epochs(self) -> None:
         """Wait until the records of all epochs are on disk, before a checkpoint or a result needs them."""
-        with contextlib.suppress(FileNotFoundError), open(self.path / EPOCHS, "rb") as file:
+        with (
+            contextlib.suppress(FileNotFoundError),
+            open(self.path / EPOCHS, "rb") as file,
+        ):
             os.fsync(file.fileno())
 
     def keep_epochs(self, last: int) -> list[EpochRecord]:
@@ -459,7 +503,11 @@ class RunFolder:
     def write_allocation(self, allocation: Allocation) -> None:
         """Add the allocation of a job, or replace it when the job ends."""
         known = (self.allocations() or Allocations()).jobs
-        others = [job for job in known if (job.job, job.began) != (allocation.job, allocation.began)]
+        others = [
+            job
+            for job in known
+            if (job.job, job.began) != (allocation.job, allocation.began)
+        ]
         self.write("allocations.json", Allocations(jobs=(*others, allocation)))
 
     def forget_cause(self, rank: int) -> None:

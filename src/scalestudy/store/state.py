@@ -10,7 +10,9 @@ from scalestudy.store.launcher_process import REMOTE_SILENCE
 from scalestudy.store.records import Failure, Progress, Result
 from scalestudy.store.run_folder import RunFolder, remedy
 
-State = Literal["done", "failed", "cancelled", "running", "queued", "missing", "corrupt"]
+State = Literal[
+    "done", "failed", "cancelled", "running", "queued", "missing", "corrupt"
+]
 """The states of a run; every command and report uses these words."""
 ENDED = ("done", "failed", "cancelled", "corrupt")
 """States in which a run no longer changes."""
@@ -55,7 +57,9 @@ class RunFiles:
 
     def fresh(self, now: float) -> bool:
         """Whether the progress is recent, at this Unix time, and so a sign of life."""
-        return self.progress is not None and now - self.progress.updated < REMOTE_SILENCE
+        return (
+            self.progress is not None and now - self.progress.updated < REMOTE_SILENCE
+        )
 
 
 def state_of_files(files: RunFiles, *, now: float) -> State:
@@ -78,7 +82,11 @@ def state_of_files(files: RunFiles, *, now: float) -> State:
 
 def how_it_failed(failure: Failure) -> State:
     """Whether the user cancelled the run ("cancelled") or not ("failed")."""
-    return "cancelled" if failure.cancelled or failure.job_state == "CANCELLED" else "failed"
+    return (
+        "cancelled"
+        if failure.cancelled or failure.job_state == "CANCELLED"
+        else "failed"
+    )
 
 
 def finished_run(runs: Sequence[RunFolder]) -> tuple[RunFolder, Result] | None:
@@ -106,4 +114,6 @@ def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
 def state_of_runs(runs: Sequence[RunFolder]) -> State:
     """The state of a point from the files of its runs alone, without asking a queue."""
     run = deciding_run(runs)
-    return "missing" if run is None else state_of_files(RunFiles.of(run), now=time.time())
+    return (
+        "missing" if run is None else state_of_files(RunFiles.of(run), now=time.time())
+    )

@@ -83,7 +83,9 @@ class StudyFolder:
         """
         path = Path(path)
         existing = cls.check(path, study, points)
-        order = order or (existing.order if existing else RunOrder.drawn_from(study_text))
+        order = order or (
+            existing.order if existing else RunOrder.drawn_from(study_text)
+        )
         digest = hashlib.sha256(study_text.encode()).hexdigest()
         record = StudyRecord(study=study, points=points, order=order, study_text=digest)
         try:
@@ -91,13 +93,19 @@ class StudyFolder:
                 return existing._extended(record, study_text)
             _create(path, record, study_text)
         except OSError as error:
-            if existing is None and os.path.lexists(path / "study.json"):  # another process created it
+            if existing is None and os.path.lexists(
+                path / "study.json"
+            ):  # another process created it
                 return cls.create_or_open(path, study, points, study_text, order)
-            raise _not_writable(f"{error.filename or path}: {error.strerror}") from error
+            raise _not_writable(
+                f"{error.filename or path}: {error.strerror}"
+            ) from error
         return cls(path, record)
 
     @classmethod
-    def check(cls, path: str | Path, study: Study, points: list[Point]) -> "StudyFolder | None":
+    def check(
+        cls, path: str | Path, study: Study, points: list[Point]
+    ) -> "StudyFolder | None":
         """This study's folder at `path`, or None if it can be created there. Writes nothing.
 
         Raises:
@@ -105,7 +113,9 @@ class StudyFolder:
         """
         path = Path(path)
         if path.exists() and not path.is_dir():
-            raise UserError("a folder for the results", f"{path}, which is a file", _OTHER_FOLDER)
+            raise UserError(
+                "a folder for the results", f"{path}, which is a file", _OTHER_FOLDER
+            )
         refuse_inside_study(path.absolute().parent)
         refuse_new_at_root(path)
         _refuse_unmakeable(path)
@@ -131,9 +141,13 @@ class StudyFolder:
             return cls(path, stored.record)
         if stored.word == "missing" or not path.is_dir():
             what = "is a file" if path.exists() else "does not exist"
-            what = "is a broken link" if path.is_symlink() and not path.exists() else what
+            what = (
+                "is a broken link" if path.is_symlink() and not path.exists() else what
+            )
             what = "has no study.json" if path.is_dir() else what
-            raise UserError("the results folder of a study", f"{path}, which {what}", _nearby(path))
+            raise UserError(
+                "the results folder of a study", f"{path}, which {what}", _nearby(path)
+            )
         if stored.newer:
             expected = f"a study of this version of Scalestudy (schema {STUDY_SCHEMA})"
             raise UserError(expected, f"{stored.why}, in {path}", OF_NEWER)
@@ -156,13 +170,21 @@ class StudyFolder:
                 f"the code that the runs in {self.path} were made with",
                 "other code: " + "; ".join(sentences),
                 "Name another folder with --out, or undo these changes"
-                + (f": {copies} holds the files as they were." if copies.is_dir() else "."),
+                + (
+                    f": {copies} holds the files as they were."
+                    if copies.is_dir()
+                    else "."
+                ),
             )
 
     def _kept(self, points: Iterable[Point]) -> list[Point]:
         """Those with a run that is finished, active or damaged."""
         gone = (*UNSUCCESSFUL, "missing")
-        return [point for point in points if state_of_runs(self.runs(point.name)) not in gone]
+        return [
+            point
+            for point in points
+            if state_of_runs(self.runs(point.name)) not in gone
+        ]
 
     def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
         names = {point.name for point in record.points}
@@ -183,7 +205,9 @@ class StudyFolder:
             now = StudyFolder.open(self.path)
             study, points, text = change(now.study, now.points())
             digest = hashlib.sha256(text.encode()).hexdigest()
-            record = StudyRecord(study=study, points=points, order=now.order, study_text=digest)
+            record = StudyRecord(
+                study=study, points=points, order=now.order, study_text=digest
+            )
             if record != now._record:
                 _write(self.path, record, text)
         return StudyFolder(self.path, record)
@@ -225,7 +249,9 @@ class StudyFolder:
         Raises:
             OSError: It cannot be created, and nothing is left of it; or the study's folder is gone.
         """
-        make_inside(self.path / "points")  # without its parents: a removed study stays removed
+        make_inside(
+            self.path / "points"
+        )  # without its parents: a removed study stays removed
         parent = self.path / "points" / point.name
         make_inside(parent)
         with _temporary(parent, ".run-") as temporary:
@@ -263,7 +289,9 @@ class StudyFolder:
                 f"Wait for it or stop it; `scalestudy status {self.path}` shows its progress.",
             ) from None
         except OSError as error:
-            raise _not_writable(f"{error.filename or file}: {error.strerror}") from error
+            raise _not_writable(
+                f"{error.filename or file}: {error.strerror}"
+            ) from error
         # Some network file systems have no locks; there, only the files themselves protect a study.
         with held or nullcontext():
             # The pid is only for messages.
@@ -302,7 +330,10 @@ def _copy_sources(folder: Path, record: StudyRecord) -> None:
     """Copy the sources of a study's points into a folder, unless copies of the same code are there."""
     wanted = sources_of(record.points)
     files = source_files(record.study.task, record.study.data.read) if wanted else {}
-    if digests({name: folder / name for name in files if (folder / name).is_file()}) == wanted:
+    if (
+        digests({name: folder / name for name in files if (folder / name).is_file()})
+        == wanted
+    ):
         return
     shutil.rmtree(folder, ignore_errors=True)
     make_inside(folder)
@@ -314,13 +345,23 @@ def _copy_sources(folder: Path, record: StudyRecord) -> None:
 def _refuse_unmakeable(path: Path) -> None:
     """Refuse a folder that cannot be created, before anything is prepared for it."""
     try:
-        folder = next(above for above in (path, *path.absolute().parents) if os.path.lexists(above))
-        if folder.is_dir() and (os.access(folder, os.W_OK | os.X_OK) or (path / "study.json").exists()):
+        folder = next(
+            above
+            for above in (path, *path.absolute().parents)
+            if os.path.lexists(above)
+        )
+        if folder.is_dir() and (
+            os.access(folder, os.W_OK | os.X_OK) or (path / "study.json").exists()
+        ):
             return
-        wrong = f"{folder} {'cannot be written to' if folder.is_dir() else 'is no folder'}"
+        wrong = (
+            f"{folder} {'cannot be written to' if folder.is_dir() else 'is no folder'}"
+        )
     except (OSError, ValueError) as error:
         wrong = getattr(error, "strerror", None) or str(error)
-    raise _not_writable(f"{str(path)[:LONGEST]}{'…' * (len(str(path)) > LONGEST)}: {wrong}")
+    raise _not_writable(
+        f"{str(path)[:LONGEST]}{'…' * (len(str(path)) > LONGEST)}: {wrong}"
+    )
 
 
 def _not_writable(what: str) -> UserError:
@@ -330,7 +371,9 @@ def _not_writable(what: str) -> UserError:
 
 def _nearby(path: Path) -> str:
     around = {path, path / "studies", path.parent, path.parent / "studies"}
-    folders = sorted({str(file.parent) for folder in around for file in folder.glob("*/study.json")})
+    folders = sorted(
+        {str(file.parent) for folder in around for file in folder.glob("*/study.json")}
+    )
     if not folders:
         return "Name the folder that `scalestudy run` made (studies/NAME beside the study file)."
     return "Nearby: " + ", ".join(folders[:5]) + "."
@@ -344,4 +387,6 @@ def studies_in(folder: Path) -> list[Path]:
     """Folders of the studies below a folder; none if it is a study itself, or no folder."""
     if not folder.is_dir() or (folder / "study.json").exists():
         return []
-    return sorted({file.parent for pattern in PATTERNS for file in folder.glob(pattern)})
+    return sorted(
+        {file.parent for pattern in PATTERNS for file in folder.glob(pattern)}
+    )

@@ -48,7 +48,9 @@ def application_task(task: str) -> Any:
         raise UserError(
             "the name of a model of keras.applications after keras:",
             name,
-            f"Did you mean {' or '.join(close)}?" if close else f"Choose one of {', '.join(applications())}.",
+            f"Did you mean {' or '.join(close)}?"
+            if close
+            else f"Choose one of {', '.join(applications())}.",
         )
 
     def model(data: DataInfo, train: ResolvedTrain) -> keras.Model:
@@ -65,7 +67,9 @@ def application_task(task: str) -> Any:
     )
 
 
-def classifier(name: str, data: DataInfo, train: ResolvedTrain, hidden: int | None = None) -> keras.Model:
+def classifier(
+    name: str, data: DataInfo, train: ResolvedTrain, hidden: int | None = None
+) -> keras.Model:
     """Build a classifier on the model `name` without its top.
 
     It maps images [B, H, W, C] in [0, 1] to probabilities [B, classes]. `hidden` adds a layer of that many
@@ -78,7 +82,9 @@ def classifier(name: str, data: DataInfo, train: ResolvedTrain, hidden: int | No
     x = layers.Dense(hidden, activation="relu")(x) if hidden else x
     x = layers.Dense(data.classes)(x)
     dtype = None if keras.config.floatx() == "float64" else "float32"
-    return keras.Model(inputs, layers.Activation("softmax", dtype=dtype)(x), name=name.lower())
+    return keras.Model(
+        inputs, layers.Activation("softmax", dtype=dtype)(x), name=name.lower()
+    )
 
 
 def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
@@ -94,7 +100,11 @@ def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
             f"{channels} channels",
             "Keep the channels that matter, or write your own task.",
         )
-    x = layers.Concatenate(name="grey_three_times")([inputs] * 3) if channels == 1 else inputs
+    x = (
+        layers.Concatenate(name="grey_three_times")([inputs] * 3)
+        if channels == 1
+        else inputs
+    )
     if train.input_scaling != "pretrained":
         return x
     order, scale, offset = preprocessing(name)
@@ -108,7 +118,9 @@ def preprocessing(name: str) -> tuple[list[int], list[float], list[float]]:
 
     They are for images in [0, 1], and are found by calling the function, which is affine for each pixel.
     """
-    function = sys.modules[getattr(keras.applications, name).__module__].preprocess_input
+    function = sys.modules[
+        getattr(keras.applications, name).__module__
+    ].preprocess_input
 
     def of(pixel: Sequence[float]) -> NDArray[np.float64]:
         image = np.array(pixel, np.float32).reshape(1, 1, 1, 3) * 255
@@ -135,14 +147,18 @@ def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Mo
             "Correct the path. It is relative to the study file.",
         )
     try:
-        model = getattr(keras.applications, name)(weights=source, include_top=False, input_shape=shape)
+        model = getattr(keras.applications, name)(
+            weights=source, include_top=False, input_shape=shape
+        )
         model.name = PRETRAINED  # not as an argument: EfficientNetV2 would look for blocks of that name
         return model
     except Exception as error:
         raise _explain(name, shape, source, error) from error
 
 
-def _explain(name: str, shape: tuple[int, ...], source: str | None, error: Exception) -> UserError:
+def _explain(
+    name: str, shape: tuple[int, ...], source: str | None, error: Exception
+) -> UserError:
     url = re.search(r"https?://[^\s,;]+", str(error))
     if source == IMAGENET and url:
         address = url[0].rstrip(":.")
@@ -154,7 +170,11 @@ def _explain(name: str, shape: tuple[int, ...], source: str | None, error: Excep
             f"Run `scalestudy data prepare STUDY` where there is a network, or fetch {address} and put it"
             ' there; train.weights = "PATH" takes a file anywhere, and "none" trains from scratch.',
         )
-    if source is not None and "input_shape" not in str(error) and "nput size" not in str(error):
+    if (
+        source is not None
+        and "input_shape" not in str(error)
+        and "nput size" not in str(error)
+    ):
         return UserError(
             f"weights of {name} without its top layers",
             f"{source}: {locate_error(error)}",

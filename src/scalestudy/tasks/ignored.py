@@ -62,7 +62,9 @@ def refuse_ignored_names(module: ModuleType) -> None:
     if optimizer is not None and not callable(optimizer):
         raise UserError(
             f"an optimizer by its name under [train], not in {module.__file__}",
-            f"optimizer = {optimizer!r}" if isinstance(optimizer, str) else type(optimizer).__name__,
+            f"optimizer = {optimizer!r}"
+            if isinstance(optimizer, str)
+            else type(optimizer).__name__,
             'Remove it, and write optimizer = "adam" and learning_rate under [train]; a PyTorch task may '
             "define optimizer(model, rate).",
         )
@@ -76,7 +78,11 @@ def _is_used(module: ModuleType, name: str) -> bool:
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "fit":
             of_fit.update(ast.walk(node))
     for node in ast.walk(tree):
-        read = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        read = (
+            isinstance(node, ast.Name)
+            and node.id == name
+            and isinstance(node.ctx, ast.Load)
+        )
         if read and node not in of_fit:
             return True
     return False

@@ -34,7 +34,9 @@ def constant(numbers: float | tuple[float, ...], like: Any) -> Any:
     dtype = keras.backend.standardize_dtype(like.dtype)
     if keras.backend.backend() == "torch":
         return _on_device(numbers, dtype, str(like.device))
-    return keras.ops.convert_to_tensor(np.asarray(numbers, dtype))  # part of the graph that is being traced
+    return keras.ops.convert_to_tensor(
+        np.asarray(numbers, dtype)
+    )  # part of the graph that is being traced
 
 
 @lru_cache(maxsize=256)
@@ -155,8 +157,12 @@ def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
             true, outputs = true * counted, outputs * counted
         both, axes = true * outputs, tuple(range(1, len(outputs.shape) - 1))
         if axes:
-            both, true, outputs = (ops.sum(values, axis=axes) for values in (both, true, outputs))
-        index = (both + half) / (both + 0.5 * (outputs - both) + 0.5 * (true - both) + half)
+            both, true, outputs = (
+                ops.sum(values, axis=axes) for values in (both, true, outputs)
+            )
+        index = (both + half) / (
+            both + 0.5 * (outputs - both) + 0.5 * (true - both) + half
+        )
         return ops.mean(1.0 - index, axis=-1)
 
     return losses
@@ -171,7 +177,9 @@ NAMED: Registry[Callable[..., Loss]] = Registry(
 
 def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
     """Return the weighted sum of losses."""
-    parts = [(term.weight, NAMED.get(term.name)(data, **term.parameters)) for term in terms]
+    parts = [
+        (term.weight, NAMED.get(term.name)(data, **term.parameters)) for term in terms
+    ]
 
     def losses(targets: Any, outputs: Any) -> Any:
         values = [
@@ -192,7 +200,9 @@ def _entropies(targets: Any, outputs: Any) -> Any:
     if outputs.shape[-1] == 1:
         true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
         return keras.losses.binary_crossentropy(true, values, from_logits=known)
-    return keras.losses.sparse_categorical_crossentropy(targets, values, from_logits=known)
+    return keras.losses.sparse_categorical_crossentropy(
+        targets, values, from_logits=known
+    )
 
 
 def _average(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
@@ -200,7 +210,9 @@ def _average(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
     ops = keras.ops
     if data.class_weights is not None:
         weights = constant(data.class_weights, losses)
-        losses = losses * ops.sum(ops.cast(is_of(targets, data.classes), losses.dtype) * weights, axis=-1)
+        losses = losses * ops.sum(
+            ops.cast(is_of(targets, data.classes), losses.dtype) * weights, axis=-1
+        )
     if valid is None:
         return mean_over_rest(losses)
     counted, rest = ops.cast(valid, losses.dtype), tuple(range(1, len(losses.shape)))

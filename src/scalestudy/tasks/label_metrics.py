@@ -7,7 +7,13 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.tasks.label_losses import constant, is_of, likeliest, split_ignored, total
+from scalestudy.tasks.label_losses import (
+    constant,
+    is_of,
+    likeliest,
+    split_ignored,
+    total,
+)
 from scalestudy.util.registry import Registry
 
 Values = NDArray[np.float64]
@@ -22,9 +28,15 @@ class ClassMetric(keras.Metric):
     better, bounded = "higher", True
 
     def __init__(
-        self, classes: int = 2, ignore: int | None = None, name: str | None = None, **given: Any
+        self,
+        classes: int = 2,
+        ignore: int | None = None,
+        name: str | None = None,
+        **given: Any,
     ) -> None:
-        super().__init__(name=name or type(self).__name__.lower(), dtype="float64", **given)
+        super().__init__(
+            name=name or type(self).__name__.lower(), dtype="float64", **given
+        )
         self.classes, self.ignore = classes, ignore
         self._make_sums()
 
@@ -51,7 +63,10 @@ class Overlap(ClassMetric):
 
     def _make_sums(self) -> None:
         shape = (1 if self.classes == 2 else self.classes,)
-        self.intersection, self.true = self.sums("intersection", shape), self.sums("true", shape)
+        self.intersection, self.true = (
+            self.sums("intersection", shape),
+            self.sums("true", shape),
+        )
         self.predicted, self.seen = self.sums("predicted", shape), self.sums("seen")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -61,19 +76,35 @@ class Overlap(ClassMetric):
         if self.classes == 2:
             true = ops.expand_dims(ops.cast(y_true, "int64") == 1, -1)
             single = y_pred.shape[-1] == 1
-            predicted = y_pred >= 0.5 if single else ops.expand_dims(likeliest(y_pred) == 1, -1)
+            predicted = (
+                y_pred >= 0.5 if single else ops.expand_dims(likeliest(y_pred) == 1, -1)
+            )
         else:
-            true, predicted = is_of(y_true, self.classes), is_of(likeliest(y_pred), self.classes)
+            true, predicted = (
+                is_of(y_true, self.classes),
+                is_of(likeliest(y_pred), self.classes),
+            )
         if valid is None:
             rows = ops.shape(y_true)[0]
-            known = isinstance(rows, int)  # else a tensor, in a graph for batches of any size
-            seen = np.prod(y_true.shape[1:], dtype="float64") * (rows if known else ops.cast(rows, "float64"))
+            known = isinstance(
+                rows, int
+            )  # else a tensor, in a graph for batches of any size
+            seen = np.prod(y_true.shape[1:], dtype="float64") * (
+                rows if known else ops.cast(rows, "float64")
+            )
         else:
             valid = ops.expand_dims(valid, -1)
-            true, predicted = ops.logical_and(true, valid), ops.logical_and(predicted, valid)
+            true, predicted = (
+                ops.logical_and(true, valid),
+                ops.logical_and(predicted, valid),
+            )
             seen = total(valid)[0]
         both = ops.logical_and(true, predicted)
-        for variable, labels in ((self.intersection, both), (self.true, true), (self.predicted, predicted)):
+        for variable, labels in (
+            (self.intersection, both),
+            (self.true, true),
+            (self.predicted, predicted),
+        ):
             variable.assign(variable + total(labels))
         self.seen.assign(self.seen.value + seen)
 
@@ -96,9 +127,15 @@ class Overlap(ClassMetric):
         if self.classes == 2:
             seen = float(keras.ops.convert_to_numpy(self.seen))
             first = (seen - true - predicted + both, seen - true, seen - predicted)
-            counts = tuple(np.concatenate(pair) for pair in zip(first, counts, strict=True))  # type: ignore[assignment]
+            counts = tuple(
+                np.concatenate(pair) for pair in zip(first, counts, strict=True)
+            )  # type: ignore[assignment]
         values = self._of_classes(*counts)
-        return {index: float(value) for index, value in enumerate(values) if np.isfinite(value)}
+        return {
+            index: float(value)
+            for index, value in enumerate(values)
+            if np.isfinite(value)
+        }
 
 
 def ratio(above: Values, below: Values, occurring: Values) -> Values:
@@ -165,7 +202,9 @@ class Accuracy(ClassMetric):
         y_true, valid = split_ignored(y_true, self.ignore)
         right = self._right(y_true, y_pred)
         counted = ops.ones_like(right) if valid is None else valid
-        self.sum.assign(self.sum + total(ops.expand_dims(ops.logical_and(right, counted), -1))[0])
+        self.sum.assign(
+            self.sum + total(ops.expand_dims(ops.logical_and(right, counted), -1))[0]
+        )
         self.seen.assign(self.seen + total(ops.expand_dims(counted, -1))[0])
 
     def result(self) -> Any:
@@ -177,7 +216,12 @@ class TopK(Accuracy):
     """Share of labels whose true class is among the `k` most probable classes."""
 
     def __init__(
-        self, classes: int = 2, ignore: int | None = None, name: str | None = None, *, k: int = 5
+        self,
+        classes: int = 2,
+        ignore: int | None = None,
+        name: str | None = None,
+        *,
+        k: int = 5,
     ) -> None:
         super().__init__(classes, ignore, name)
         self.k = k
@@ -186,8 +230,12 @@ class TopK(Accuracy):
         ops, values = keras.ops, outputs
         if outputs.shape[-1] == 1:  # the probability of the second of two classes
             values = ops.concatenate([1 - outputs, outputs], axis=-1)
-        of_true = ops.where(is_of(true, self.classes), values, constant(-np.inf, values))
-        above = ops.cast(ops.greater(values, ops.max(of_true, axis=-1, keepdims=True)), "float32")
+        of_true = ops.where(
+            is_of(true, self.classes), values, constant(-np.inf, values)
+        )
+        above = ops.cast(
+            ops.greater(values, ops.max(of_true, axis=-1, keepdims=True)), "float32"
+        )
         return ops.sum(above, axis=-1) < float(self.k)
 
     def get_config(self) -> dict[str, Any]:

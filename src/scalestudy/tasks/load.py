@@ -21,7 +21,12 @@ from scalestudy.tasks.ignored import (
 from scalestudy.tasks.row_metrics import with_rows
 from scalestudy.tasks.task import DataInfo, Task, is_module, symbolic_outputs
 from scalestudy.tasks.task_file import import_file
-from scalestudy.tasks.task_loss import of_data_alone, refuse_unknown_loss, required, resolve_loss
+from scalestudy.tasks.task_loss import (
+    of_data_alone,
+    refuse_unknown_loss,
+    required,
+    resolve_loss,
+)
 from scalestudy.tasks.task_metrics import (
     make_metric,
     metrics_of,
@@ -30,7 +35,14 @@ from scalestudy.tasks.task_metrics import (
 from scalestudy.util.errors import UserError
 
 ALSO_CALLED = {
-    "model": ("net", "network", "get_model", "build_model", "make_model", "create_model"),
+    "model": (
+        "net",
+        "network",
+        "get_model",
+        "build_model",
+        "make_model",
+        "create_model",
+    ),
     "loss": ("criterion", "loss_fn", "loss_function", "loss_func", "objective"),
     "metrics": ("metric", "measures"),
 }
@@ -56,7 +68,11 @@ def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> 
     Raises:
         UserError: If the file lacks a required name, or does not support a setting of `train`.
     """
-    return task_of(module_of(task), data, train or task_defaults(task).complete_train(TrainSettings()))
+    return task_of(
+        module_of(task),
+        data,
+        train or task_defaults(task).complete_train(TrainSettings()),
+    )
 
 
 def module_of(task: str) -> ModuleType:
@@ -115,7 +131,9 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     else:
         terms = [metric_term(text) for text in train.metrics]
         metrics, senses = metrics_of(
-            {metric_key(term): make_metric(term, data) for term in terms}, {}, "train.metrics"
+            {metric_key(term): make_metric(term, data) for term in terms},
+            {},
+            "train.metrics",
         )
     metrics = with_rows(metrics, _outputs_of(model, data), data.ignore)
     callbacks = getattr(module, "callbacks", [])
@@ -143,13 +161,19 @@ def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
     if isinstance(model, keras.Model):
         return {}
     of_file = keras.metrics.MeanMetricWrapper
-    return {name: model.probabilities for name, metric in metrics.items() if type(metric) is not of_file}
+    return {
+        name: model.probabilities
+        for name, metric in metrics.items()
+        if type(metric) is not of_file
+    }
 
 
 def _hooks(module: ModuleType) -> dict[str, Any]:
     """Return the optional functions of a task file."""
     found = {name: hook(module, name) for name in HOOKS}
-    name = next((name for name in ("optimizer", "scheduler") if found[name] is not None), None)
+    name = next(
+        (name for name in ("optimizer", "scheduler") if found[name] is not None), None
+    )
     if name is not None and keras.backend.backend() != "torch":
         raise UserError(
             f"an engine that takes {name}(...) of {module.__file__}",
@@ -192,7 +216,9 @@ def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
     """Refuse a model without one output of class probabilities, as losses and metrics by name require."""
     units = [data.classes] + ([1] if data.classes == 2 else [])
     axes = 4 if data.kind == "masks" else 2
-    shapes = [tuple(output.shape) for output in keras.tree.flatten(_outputs_of(model, data))]
+    shapes = [
+        tuple(output.shape) for output in keras.tree.flatten(_outputs_of(model, data))
+    ]
     if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in units:
         raise UserError(
             f"a model with one output of {' or '.join(map(str, units))} probabilities for each "
@@ -203,23 +229,31 @@ def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
 
 
 def _outputs_of(model: Any, data: DataInfo) -> Any:
-    return symbolic_outputs(model, data.inputs or Column(data.input_shape, "float32", 0.0, 1.0))
+    return symbolic_outputs(
+        model, data.inputs or Column(data.input_shape, "float32", 0.0, 1.0)
+    )
 
 
 def _needed(module: ModuleType, name: str) -> Any:
     if not hasattr(module, name):
-        own = [word for word, value in vars(module).items() if not inspect.isclass(value)]
+        own = [
+            word for word, value in vars(module).items() if not inspect.isclass(value)
+        ]
         near = next((word for word in own if word.lower() in ALSO_CALLED[name]), None)
         near = near or next(iter(difflib.get_close_matches(name, own, 1, 0.7)), None)
         raise UserError(
             f"`{name}` in {module.__file__}: {DEFINED[name]}",
             f"`{near}` in its place" if near else "no such name",
-            f"Rename `{near}` to `{name}`." if near else f"Define `{name}` (docs/reference/task-file.md).",
+            f"Rename `{near}` to `{name}`."
+            if near
+            else f"Define `{name}` (docs/reference/task-file.md).",
         )
     return getattr(module, name)
 
 
-def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) -> tuple[str, ...]:
+def _pretrained(
+    module: ModuleType, model: keras.Model, train: ResolvedTrain
+) -> tuple[str, ...]:
     names = tuple(getattr(module, "pretrained", ()))
     layers = [layer.name for layer in model.layers]
     missing = next((name for name in names if name not in layers), None)
@@ -274,7 +308,9 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
         if keras.backend.backend() == "torch" and not isinstance(model, keras.Model):
             raise UserError(
                 f"an nn.Module or a built Keras model from model(data) in {module.__file__}",
-                f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__,
+                f"the class {model.__name__}"
+                if isinstance(model, type)
+                else type(model).__name__,
                 "Return an instance of the class, such as Network(data.input_shape[-1], data.classes).",
             )
         unbuilt = " without an input shape" if isinstance(model, keras.Model) else ""

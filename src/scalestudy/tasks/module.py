@@ -18,7 +18,12 @@ from scalestudy.util.tracebacks import locate_error
 HALF = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 OWN_AXES = {"masks": 3, "classes": 1}
 """Number of axes of a batch of outputs without the class axis, by the kind of data."""
-OF_LOGITS = ("CrossEntropyLoss", "cross_entropy", "BCEWithLogitsLoss", "binary_cross_entropy_with_logits")
+OF_LOGITS = (
+    "CrossEntropyLoss",
+    "cross_entropy",
+    "BCEWithLogitsLoss",
+    "binary_cross_entropy_with_logits",
+)
 """PyTorch losses that expect logits."""
 
 
@@ -28,7 +33,13 @@ class Buffer(keras.Variable):
     def __init__(self, owner: nn.Module, key: str, name: str) -> None:
         self._owner, self._key = owner, key
         tensor: Any = getattr(owner, key)
-        super().__init__(tensor, dtype=_name(tensor.dtype), trainable=False, autocast=False, name=name)
+        super().__init__(
+            tensor,
+            dtype=_name(tensor.dtype),
+            trainable=False,
+            autocast=False,
+            name=name,
+        )
 
     def _initialize(self, value: Any) -> None:
         """Do nothing: the module keeps its own tensor."""
@@ -72,7 +83,9 @@ def _keep_layout(layer: nn.Module, inputs: Any, outputs: Any) -> None:
     Behind `nn.Flatten` gradients are channels first. For these, max-pooling on CPUs copies its inputs twice.
     """
     if torch.is_tensor(outputs) and outputs.requires_grad and outputs.ndim == 4:
-        outputs.register_hook(lambda gradient: gradient.contiguous(memory_format=torch.channels_last))  # type: ignore[no-untyped-call]
+        outputs.register_hook(
+            lambda gradient: gradient.contiguous(memory_format=torch.channels_last)
+        )  # type: ignore[no-untyped-call]
 
 
 class ModuleModel:
@@ -94,7 +107,14 @@ class ModuleModel:
     """
 
     def __init__(
-        self, module: nn.Module, inputs: Described, *, kind: str, precision: str, logits: bool, file: str
+        self,
+        module: nn.Module,
+        inputs: Described,
+        *,
+        kind: str,
+        precision: str,
+        logits: bool,
+        file: str,
     ) -> None:
         self.kind, self.logits, self.name = kind, logits, type(module).__name__
         self._dtype = torch.float64 if precision == "float64" else torch.float32
@@ -119,29 +139,42 @@ class ModuleModel:
                 locate_error(error),
                 remedy(error, f"Correct the module. {_describe(inputs, kind)}"),
             ) from error
-        if kind != "custom":  # after the first batch, which gives lazy modules their shapes
+        if (
+            kind != "custom"
+        ):  # after the first batch, which gives lazy modules their shapes
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
             for layer in self.module.modules():
                 if isinstance(layer, nn.MaxPool2d):
                     layer.register_forward_hook(_keep_layout)
         self._norms = [
-            layer for layer in self.module.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)
+            layer
+            for layer in self.module.modules()
+            if isinstance(layer, nn.modules.batchnorm._BatchNorm)
         ]
         self.output = keras.tree.map_structure(
-            lambda tensor: keras.KerasTensor((None, *tensor.shape[1:]), _name(tensor.dtype)), outputs
+            lambda tensor: keras.KerasTensor(
+                (None, *tensor.shape[1:]), _name(tensor.dtype)
+            ),
+            outputs,
         )
         self.outputs: list[Any] = keras.tree.flatten(self.output)
         self.output_names = [f"output_{index}" for index in range(len(self.outputs))]
         parameters = [
             keras.Variable(
-                value, dtype=_name(value.dtype), trainable=value.requires_grad, autocast=False, name=name
+                value,
+                dtype=_name(value.dtype),
+                trainable=value.requires_grad,
+                autocast=False,
+                name=name,
             )
             for name, value in self.module.named_parameters()
         ]
         self.buffers = list(self._buffers())
         self.weights = [*parameters, *self.buffers]
         self.variables = self.weights
-        self.named: dict[str, Any] = {variable.name: variable for variable in self.weights}
+        self.named: dict[str, Any] = {
+            variable.name: variable for variable in self.weights
+        }
         self.layers = [
             Part(
                 name,
@@ -174,17 +207,27 @@ class ModuleModel:
         other = copy.copy(self)
         # With shapes that may change, all batches would be computed in the slower graph for batches of any
         # size, because of the last one of an epoch. Sequences have many lengths, each of which would compile.
-        other.call = torch.compile(self.module, dynamic=None if self._of_any_length else False)
+        other.call = torch.compile(
+            self.module, dynamic=None if self._of_any_length else False
+        )
         return other
 
     def probabilities(self, outputs: Any) -> Any:
         """Convert outputs to probabilities with channels last, and attach the logits as an attribute."""
         if self.kind == "custom" or not torch.is_tensor(outputs):
             return outputs
-        values = outputs.unsqueeze(-1) if outputs.ndim == OWN_AXES[self.kind] else outputs.movedim(1, -1)
+        values = (
+            outputs.unsqueeze(-1)
+            if outputs.ndim == OWN_AXES[self.kind]
+            else outputs.movedim(1, -1)
+        )
         if not self.logits:
             return values
-        chances = torch.sigmoid(values) if values.shape[-1] == 1 else torch.softmax(values, -1)
+        chances = (
+            torch.sigmoid(values)
+            if values.shape[-1] == 1
+            else torch.softmax(values, -1)
+        )
         setattr(chances, LOGITS, values)
         return chances
 
@@ -208,7 +251,11 @@ class ModuleModel:
 
     def count_params(self) -> int:
         """Return the number of values in floating-point parameters and buffers, as Keras counts them."""
-        return sum(weight.value.numel() for weight in self.weights if weight.value.is_floating_point())
+        return sum(
+            weight.value.numel()
+            for weight in self.weights
+            if weight.value.is_floating_point()
+        )
 
     def flops(self, trained: Sequence[Any]) -> float | None:
         """Return floating-point operations per sample of a training step; a multiply-add counts as two.
@@ -220,11 +267,15 @@ class ModuleModel:
         try:
             with torch.enable_grad(), FlopCounterMode(display=False) as counter:
                 outputs = keras.tree.flatten(self(self._zeros))
-                total: Any = sum(tensor.sum() for tensor in outputs if tensor.requires_grad)
+                total: Any = sum(
+                    tensor.sum() for tensor in outputs if tensor.requires_grad
+                )
                 # Under the counter, torch.autograd.grad fails if a submodule takes a parameter as its input.
                 total.backward(inputs=parameters)
             return float(counter.get_total_flops())
-        except Exception:  # raised by the user's classes: a figure beside the result must not lose it
+        except (
+            Exception
+        ):  # raised by the user's classes: a figure beside the result must not lose it
             return None
         finally:
             for parameter in parameters:
@@ -263,7 +314,9 @@ class ModuleModel:
 
     def _read(self, path: str) -> dict[str, Any]:
         try:
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+            state: dict[str, Any] = torch.load(
+                path, map_location="cpu", weights_only=True
+            )
         except Exception as error:  # pickle and PyTorch raise many types
             raise UserError(
                 f"a state dict of PyTorch: {path}",
@@ -285,7 +338,9 @@ class ModuleModel:
             if not zeros.is_floating_point():
                 return torch.cat([zeros, zeros])
             size = (2, *zeros.shape[1:])
-            return 1e3 * torch.randn(size, generator=generator, dtype=zeros.dtype, device=zeros.device)
+            return 1e3 * torch.randn(
+                size, generator=generator, dtype=zeros.dtype, device=zeros.device
+            )
 
         with torch.no_grad():
             return self(map_columns(noise, self._zeros), training=False)
@@ -317,7 +372,11 @@ def _describe(inputs: Described, kind: str) -> str:
     if isinstance(inputs, Mapping):
         names = ", ".join(f"inputs[{name!r}]" for name in inputs)
         return f"Its forward(self, inputs) gets one dictionary: {names}."
-    shape = "channels, height, width" if kind != "custom" else ", ".join(map(str, inputs.shape))
+    shape = (
+        "channels, height, width"
+        if kind != "custom"
+        else ", ".join(map(str, inputs.shape))
+    )
     return f"Its input has shape [B, {shape}]."
 
 
@@ -345,7 +404,9 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
     axis = 1 if outputs.ndim > OWN_AXES[model.kind] else None
     low, high = float(outputs.detach().min()), float(outputs.detach().max())
     sums = outputs.sum(1) if axis and outputs.shape[1] > 1 else None
-    chances = low >= 0 and high <= 1 and (sums is None or bool((sums - 1).abs().max() < 1e-3))
+    chances = (
+        low >= 0 and high <= 1 and (sums is None or bool((sums - 1).abs().max() < 1e-3))
+    )
     # Logits of one channel may lie in [0, 1] by chance, but not for inputs of large noise.
     chances = chances and (sums is not None or not model.logits or model.bounded())
     kind = loss if hasattr(loss, "__name__") else type(loss)

@@ -14,7 +14,9 @@ WORDS = (
     "ALLOC_FAILED",  # cuBLAS and cuDNN
 )
 """Words of which each such error contains one."""
-_ADVICE = re.compile(r" (?:Of the allocated memory|If reserved but unallocated)\b.*", re.DOTALL)
+_ADVICE = re.compile(
+    r" (?:Of the allocated memory|If reserved but unallocated)\b.*", re.DOTALL
+)
 """Where PyTorch's message turns from what was used to hints for its allocator."""
 
 
@@ -42,9 +44,15 @@ def _smaller(train: ResolvedTrain) -> list[str]:
             " steps."
         )
     elif train.batch_size > 1:
-        sentences.append(f"Set accumulate = {twice} under [train]: the same update, in smaller steps.")
+        sentences.append(
+            f"Set accumulate = {twice} under [train]: the same update, in smaller steps."
+        )
     if train.precision in ("float32", "tf32", "float64"):
-        sentences.append('Or set precision = "mixed_bfloat16", which halves most of what a step keeps.')
+        sentences.append(
+            'Or set precision = "mixed_bfloat16", which halves most of what a step keeps.'
+        )
     sentences.append("Or lower batch_size, or make the model or its inputs smaller.")
-    sentences.append("A device that other programs use has less: nvidia-smi lists them.")
+    sentences.append(
+        "A device that other programs use has less: nvidia-smi lists them."
+    )
     return sentences

@@ -65,7 +65,9 @@ class RowMetric(keras.Metric):
         self.metric.reset_state()
 
 
-def with_rows(metrics: dict[str, keras.Metric], outputs: Any, ignore: int | None) -> dict[str, keras.Metric]:
+def with_rows(
+    metrics: dict[str, keras.Metric], outputs: Any, ignore: int | None
+) -> dict[str, keras.Metric]:
     """Return metrics with those of rows wrapped, for the symbolic outputs of a model with a single output."""
     flat = keras.tree.flatten(outputs)
     if len(flat) != 1 or not flat[0].shape[1:]:
@@ -73,5 +75,7 @@ def with_rows(metrics: dict[str, keras.Metric], outputs: Any, ignore: int | None
     units = flat[0].shape[-1]
     fitted = {}
     for name, metric in metrics.items():
-        fitted[name] = RowMetric(metric, units, ignore) if isinstance(metric, OF_ROWS) else metric
+        fitted[name] = (
+            RowMetric(metric, units, ignore) if isinstance(metric, OF_ROWS) else metric
+        )
     return fitted

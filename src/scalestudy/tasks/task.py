@@ -38,7 +38,9 @@ class DataInfo:
     targets: Described | None = None
 
     @classmethod
-    def of(cls, prepared: Prepared, class_weights: tuple[float, ...] | None = None) -> "DataInfo":
+    def of(
+        cls, prepared: Prepared, class_weights: tuple[float, ...] | None = None
+    ) -> "DataInfo":
         """Describe a prepared data set, with the class weights of the study."""
         return cls(
             prepared.kind,
@@ -47,7 +49,10 @@ class DataInfo:
             prepared.ignore,
             prepared.class_names,
             class_weights,
-            *(prepared.columns or of_images(prepared.kind, prepared.input_shape, prepared.classes)),
+            *(
+                prepared.columns
+                or of_images(prepared.kind, prepared.input_shape, prepared.classes)
+            ),
         )
 
     @classmethod
@@ -66,10 +71,14 @@ class DataInfo:
         )
 
 
-def of_images(kind: str, input_shape: tuple[int, int, int], classes: int) -> tuple[Column, Column]:
+def of_images(
+    kind: str, input_shape: tuple[int, int, int], classes: int
+) -> tuple[Column, Column]:
     """Return the input and the target of an image data set."""
     shape, dtype = (input_shape[:2], "uint8") if kind == "masks" else ((), "int32")
-    return Column(input_shape, "float32", 0.0, 1.0), Column(shape, dtype, 0.0, classes - 1.0)
+    return Column(input_shape, "float32", 0.0, 1.0), Column(
+        shape, dtype, 0.0, classes - 1.0
+    )
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,9 @@ def is_module(model: Any) -> bool:
         return False
     import torch
 
-    return isinstance(model, torch.nn.Module) and not isinstance(model, keras.layers.Layer)
+    return isinstance(model, torch.nn.Module) and not isinstance(
+        model, keras.layers.Layer
+    )
 
 
 def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
@@ -138,5 +149,8 @@ def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
         return model.output
     except AttributeError:
         return model.compute_output_spec(
-            map_columns(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), inputs)
+            map_columns(
+                lambda column: keras.KerasTensor((None, *column.shape), column.dtype),
+                inputs,
+            )
         )

@@ -6,6 +6,7 @@ REQUEST is JSON. The last line of output is the answer or an error.
 
 import contextlib
 import json
+import operator
 import os
 import sys
 import time
@@ -80,7 +81,10 @@ def samples_of(given: Any) -> Iterator[Samples]:
         yield from _samples(given, None)
         return
     unknown = given.keys() - set(SPLITS)
-    if unknown or (not {"train", "validation"} <= given.keys() and not {"train", "test"} <= given.keys()):
+    if unknown or (
+        not {"train", "validation"} <= given.keys()
+        and not {"train", "test"} <= given.keys()
+    ):
         raise UserError(
             'a dictionary with "train" and "validation" (or "test") from read(data)',
             f"{', '.join(map(repr, given))}",
@@ -121,15 +125,23 @@ def _samples(given: Any, split: str | None) -> Iterator[Samples]:
             "Return loader.dataset: batch_size under [train] makes the batches. What collate_fn does to a "
             "sample belongs into the Dataset; sequences = [...] in the file pads those of different length.",
         )
-    if not isinstance(given, Iterable) and hasattr(given, "__getitem__") and hasattr(given, "__len__"):
+    if (
+        not isinstance(given, Iterable)
+        and hasattr(given, "__getitem__")
+        and hasattr(given, "__len__")
+    ):
         given = map(given.__getitem__, range(len(given)))  # a Dataset of PyTorch
     if not isinstance(given, Iterable) or isinstance(given, Mapping | str | np.ndarray):
         raise _another_form(given)
     for sample in given:
         if not isinstance(sample, tuple) or len(sample) not in (2, 3):
             raise _another_form(sample, "a sample that is ")
-        inputs, targets = (map_columns(lambda value: [value], side) for side in sample[:2])
-        yield Samples(split, inputs, targets, [str(sample[2])] if len(sample) == 3 else None, 1)
+        inputs, targets = (
+            map_columns(lambda value: [value], side) for side in sample[:2]
+        )
+        yield Samples(
+            split, inputs, targets, [str(sample[2])] if len(sample) == 3 else None, 1
+        )
 
 
 def _of_arrays(given: tuple[Any, ...], split: str | None) -> Iterator[Samples]:
@@ -138,7 +150,9 @@ def _of_arrays(given: tuple[Any, ...], split: str | None) -> Iterator[Samples]:
     lengths = {
         f"{side}{'' if name is None else f' {name!r}'}": len(column)
         for side, columns in zip(("inputs", "targets", "groups"), given, strict=False)
-        for name, column in (columns.items() if isinstance(columns, Mapping) else [(None, columns)])
+        for name, column in (
+            columns.items() if isinstance(columns, Mapping) else [(None, columns)]
+        )
     }
     count = next(iter(lengths.values()))
     if set(lengths.values()) != {count}:
@@ -151,12 +165,18 @@ def _of_arrays(given: tuple[Any, ...], split: str | None) -> Iterator[Samples]:
     groups = [str(group) for group in given[2]] if len(given) == 3 else None
     for start in range(0, count, AT_ONCE):
         stop = min(start + AT_ONCE, count)
-        inputs, targets = (map_columns(lambda column: column[start:stop], side) for side in columns)  # noqa: B023
-        yield Samples(split, inputs, targets, groups and groups[start:stop], stop - start)
+        part = operator.itemgetter(slice(start, stop))
+        inputs, targets = (map_columns(part, side) for side in columns)
+        yield Samples(
+            split, inputs, targets, groups and groups[start:stop], stop - start
+        )
 
 
 def _sized(given: Any) -> bool:
-    return all(hasattr(column, "__len__") and not isinstance(column, str) for column in leaves(given))
+    return all(
+        hasattr(column, "__len__") and not isinstance(column, str)
+        for column in leaves(given)
+    )
 
 
 def _array(column: Any) -> Any:
@@ -167,7 +187,9 @@ def _array(column: Any) -> Any:
 def _another_form(given: Any, what: str = "") -> UserError:
     length = f" of {len(given)}" if isinstance(given, tuple) else ""
     return UserError(
-        f"{FORMS}, from read(data)", f"{what}{type(given).__name__}{length}", "Return one of these."
+        f"{FORMS}, from read(data)",
+        f"{what}{type(given).__name__}{length}",
+        "Return one of these.",
     )
 
 
@@ -192,7 +214,9 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
         {"notes": […]}, likely mistakes.
     """
     path, engine = request["file"], engine_traits(request.get("engine", DEFAULT))
-    os.environ.update(process_environment(os.environ, engine, gpus=(), quiet=True).values)
+    os.environ.update(
+        process_environment(os.environ, engine, gpus=(), quiet=True).values
+    )
     with without_unused(engine.unused):
         from scalestudy.config.catalog import is_ours, task_defaults
         from scalestudy.config.settings import ResolvedTrain, TrainSettings
@@ -230,13 +254,19 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
         return {"notes": []}
     outputs = forward(task, prepared, path)
     notes = notes_on(module, task, prepared, outputs)
-    notes += note_on_weights(lambda: task_of(module_of(path), data, resolved).model, path)
+    notes += note_on_weights(
+        lambda: task_of(module_of(path), data, resolved).model, path
+    )
     try_task(load(engine.implementation), task, prepared, outputs, path)
     return {"notes": notes}
 
 
 def _read(request: dict[str, Any], say: Say) -> dict[str, Any]:
-    os.environ.update(process_environment(os.environ, engine_traits(DEFAULT), gpus=(), quiet=True).values)
+    os.environ.update(
+        process_environment(
+            os.environ, engine_traits(DEFAULT), gpus=(), quiet=True
+        ).values
+    )
     limit_time()
     store(request, say)
     return {}
@@ -247,7 +277,11 @@ def main(work: str, text: str) -> NoReturn:
     request = json.loads(text)
     file = request["file"]
     if work == "read":
-        answer(lambda say: _read(request, say), f"read(data) of {file} to give samples", _action_of)
+        answer(
+            lambda say: _read(request, say),
+            f"read(data) of {file} to give samples",
+            _action_of,
+        )
     answer(lambda _: build(request), f"a task file that works: {file}", remedy)
 
 

@@ -39,7 +39,9 @@ REMEDIES = {
 
 def remedy(error: BaseException, otherwise: str = REMEDY) -> str:
     """Return what to do about an error in a task file."""
-    return next((text for words, text in REMEDIES.items() if words in str(error)), otherwise)
+    return next(
+        (text for words, text in REMEDIES.items() if words in str(error)), otherwise
+    )
 
 
 def import_file(path: Path) -> ModuleType:
@@ -58,7 +60,9 @@ def import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         raise UserError(
-            f"a task file that can be imported: {path}", locate_error(error), remedy(error)
+            f"a task file that can be imported: {path}",
+            locate_error(error),
+            remedy(error),
         ) from error
     finally:
         sys.path.remove(str(path.parent))
@@ -68,4 +72,6 @@ def import_file(path: Path) -> ModuleType:
 def limit_time(seconds: float | None = None) -> None:
     """Start the time limit of the task file's code; when it is exceeded, print the stacks and exit."""
     if WITHIN in os.environ:
-        faulthandler.dump_traceback_later(seconds or float(os.environ[WITHIN]), exit=True)
+        faulthandler.dump_traceback_later(
+            seconds or float(os.environ[WITHIN]), exit=True
+        )

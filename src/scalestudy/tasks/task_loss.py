@@ -13,7 +13,12 @@ from typing import Any
 import keras
 
 from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula
-from scalestudy.config.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
+from scalestudy.config.objectives import (
+    LOSSES,
+    loss_terms,
+    refuse_unweighted,
+    unweighted,
+)
 from scalestudy.tasks.label_losses import LOGITS, Loss, mean_over_rest, sum_of
 from scalestudy.tasks.task import DataInfo, is_module
 from scalestudy.util.errors import UserError
@@ -39,14 +44,20 @@ def resolve_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
         UserError: For an unknown name, or an object that is no loss.
     """
     refuse_unknown_loss(given, where)
-    return (loss_of if isinstance(model, keras.Model) else partial(module_loss, model))(given, data, where)
+    return (loss_of if isinstance(model, keras.Model) else partial(module_loss, model))(
+        given, data, where
+    )
 
 
 def _refuse_swapped(given: Any, where: str) -> None:
     """Refuse a function (outputs, targets), PyTorch's order: many would run and give wrong losses."""
-    if not inspect.isfunction(given) or given.__module__.startswith(("torch.", "keras.")):
+    if not inspect.isfunction(given) or given.__module__.startswith(
+        ("torch.", "keras.")
+    ):
         return
-    names = [name.lower().strip("_") for name in inspect.signature(given).parameters][:2]
+    names = [name.lower().strip("_") for name in inspect.signature(given).parameters][
+        :2
+    ]
     if len(names) == 2 and OUTPUTS.fullmatch(names[0]) and TARGETS.fullmatch(names[1]):
         raise UserError(
             f"a loss (targets, outputs) in {where}",
@@ -91,17 +102,27 @@ def module_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
     if data.class_weights is not None and not asked:
         raise unweighted(getattr(given, "__name__", type(given).__name__))
     if pytorch is None:
-        return lambda targets, outputs: mean_over_rest(given(class_indices(targets), outputs))
-    return lambda targets, outputs: mean_over_rest(pytorch(outputs, _fitted(targets, outputs)))
+        return lambda targets, outputs: mean_over_rest(
+            given(class_indices(targets), outputs)
+        )
+    return lambda targets, outputs: mean_over_rest(
+        pytorch(outputs, _fitted(targets, outputs))
+    )
 
 
 def _of_pytorch(given: Any) -> Any:
     """Return (outputs, targets) -> a loss for each element; None if `given` is not a PyTorch loss."""
-    if getattr(given, "__module__", None) == "torch.nn.functional" and not isinstance(given, type):
+    if getattr(given, "__module__", None) == "torch.nn.functional" and not isinstance(
+        given, type
+    ):
         return partial(given, reduction="none")
     import torch
 
-    loss = given() if isinstance(given, type) and issubclass(given, torch.nn.Module) else given
+    loss = (
+        given()
+        if isinstance(given, type) and issubclass(given, torch.nn.Module)
+        else given
+    )
     if not is_module(loss):
         return None
     loss = copy.copy(loss).to(keras.ops.convert_to_tensor(0.0).device)
@@ -138,8 +159,14 @@ def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
         UserError: If the text names no loss, or the loss does not support the given class weights.
     """
     if of_data_alone(given):
-        loss = given(data)  # a function that it returns may use the class weights itself
-        return _of_samples(loss) if inspect.isfunction(loss) else loss_of(loss, data, where)
+        loss = given(
+            data
+        )  # a function that it returns may use the class weights itself
+        return (
+            _of_samples(loss)
+            if inspect.isfunction(loss)
+            else loss_of(loss, data, where)
+        )
     if isinstance(given, str) and is_formula(given, LOSSES):
         terms = _terms(given, where)
         if data.class_weights is not None:
@@ -154,7 +181,9 @@ def _terms(text: str, where: str) -> tuple[FormulaTerm, ...]:
     try:
         return loss_terms(text)
     except WrongFormula as wrong:
-        raise UserError(f"{wrong.expected} as the loss", f"{text!r} in {where}", wrong.action) from None
+        raise UserError(
+            f"{wrong.expected} as the loss", f"{text!r} in {where}", wrong.action
+        ) from None
 
 
 def _of_keras(name: str, where: str) -> Any:
@@ -169,19 +198,26 @@ def _of_keras(name: str, where: str) -> Any:
 
 
 def _of_samples(given: Any) -> Loss:
-    loss = given() if isinstance(given, type) and issubclass(given, keras.Loss) else given
+    loss = (
+        given() if isinstance(given, type) and issubclass(given, keras.Loss) else given
+    )
     # `call` returns the losses before Keras reduces them to a mean over the batch.
     values = loss.call if isinstance(loss, keras.Loss) else loss
     name = getattr(loss, "__name__", type(loss).__name__)
-    pairwise = getattr(keras.losses, name, None) in (loss, type(loss)) and not name.lower().startswith(
-        "sparse"
-    )
+    pairwise = getattr(keras.losses, name, None) in (
+        loss,
+        type(loss),
+    ) and not name.lower().startswith("sparse")
 
     from_logits = _of_logits(loss)
 
     def of_samples(targets: Any, outputs: Any) -> Any:
         # Expand targets [B, ...] to [B, ..., 1] like the outputs; else Keras would average over samples.
-        if pairwise and len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1:
+        if (
+            pairwise
+            and len(outputs.shape) == len(targets.shape) + 1
+            and outputs.shape[-1] == 1
+        ):
             targets = keras.ops.expand_dims(targets, -1)
         logits = getattr(outputs, LOGITS, None)
         if from_logits is not None and logits is not None:
@@ -212,4 +248,6 @@ def of_data_alone(given: Any) -> bool:
 def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
     """Return the parameters without a default."""
     parameters = inspect.signature(function).parameters.values()
-    return [parameter for parameter in parameters if parameter.default is parameter.empty]
+    return [
+        parameter for parameter in parameters if parameter.default is parameter.empty
+    ]

@@ -32,7 +32,9 @@ class Errors(keras.Metric):
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name=name or type(self).__name__.lower(), dtype="float64")
         for sums in ("count", "absolute", "squared", "targets", "target_squares"):
-            setattr(self, sums, self.add_variable((), "zeros", dtype="float64", name=sums))
+            setattr(
+                self, sums, self.add_variable((), "zeros", dtype="float64", name=sums)
+            )
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch; `sample_weight` is ignored."""
@@ -88,7 +90,9 @@ def make_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
         UserError: If the metric does not apply to this data.
     """
     refuse_unfit([term], data.classes)
-    return NAMED.get(term.name)(data.classes, data.ignore, name=metric_key(term), **term.parameters)
+    return NAMED.get(term.name)(
+        data.classes, data.ignore, name=metric_key(term), **term.parameters
+    )
 
 
 def metrics_of(
@@ -130,7 +134,9 @@ def metrics_of(
             "Name one of Scalestudy's, or write a function that returns one value per sample.",
         )
     senses = {name: sense_of(metric) for name, metric in metrics.items()}
-    senses |= {name: senses[name]._replace(better=way) for name, way in declared.items()}
+    senses |= {
+        name: senses[name]._replace(better=way) for name, way in declared.items()
+    }
     if senses[quality].better is None:
         raise UserError(
             f"a quality of known direction: {quality!r} in {file}",
@@ -172,7 +178,9 @@ def sense_of(metric: Any) -> Sense:
         if getattr(keras.losses, metric.__name__, None) is metric:
             return Sense("lower", bounded=False)
         return known(metric.__name__) if _is_keras(metric) else UNKNOWN
-    known_bases = (known(base.__name__) for base in type(metric).__mro__ if _is_keras(base))
+    known_bases = (
+        known(base.__name__) for base in type(metric).__mro__ if _is_keras(base)
+    )
     return next((sense for sense in known_bases if sense.better), UNKNOWN)
 
 
@@ -192,7 +200,9 @@ def _with_ours(given: Any, data: DataInfo, file: Any) -> Any:
     if isinstance(given, list | tuple):
         return [_with_ours(metric, data, file) for metric in given]
     # Keras's accuracy accepts more shapes of labels than ours, which only masks need.
-    keras_own = not isinstance(given, str) or (given == "accuracy" and data.kind != "masks")
+    keras_own = not isinstance(given, str) or (
+        given == "accuracy" and data.kind != "masks"
+    )
     if keras_own or not is_formula(given, METRICS):
         return given
     return make_metric(_term(given, file), data)
@@ -202,7 +212,9 @@ def _term(text: str, file: Any) -> FormulaTerm:
     try:
         return metric_term(text)
     except WrongFormula as wrong:
-        raise UserError(f"{wrong.expected} in `metrics`", f"{text!r} in {file}", wrong.action) from None
+        raise UserError(
+            f"{wrong.expected} in `metrics`", f"{text!r} in {file}", wrong.action
+        ) from None
 
 
 def _by_name(given: Any) -> dict[Any, Any]:
@@ -210,7 +222,10 @@ def _by_name(given: Any) -> dict[Any, Any]:
     if isinstance(given, dict):
         return given
     metrics = given if isinstance(given, list | tuple) else [given]
-    return {getattr(one, "name", None) or getattr(one, "__name__", None) or str(one): one for one in metrics}
+    return {
+        getattr(one, "name", None) or getattr(one, "__name__", None) or str(one): one
+        for one in metrics
+    }
 
 
 def _resolve(given: Any, file: Any) -> Any:
@@ -219,13 +234,23 @@ def _resolve(given: Any, file: Any) -> Any:
         return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
     if isinstance(given, str):
         given = OF_NUMBERS.get(given) or _of_keras(given, file)
-    return given() if isinstance(given, type) and issubclass(given, keras.Metric) else given
+    return (
+        given()
+        if isinstance(given, type) and issubclass(given, keras.Metric)
+        else given
+    )
 
 
 def _of_keras(name: str, file: Any) -> Any:
     try:
         return keras.metrics.get(name)
     except ValueError:
-        close = suggestion(name, (*METRICS, *OF_NUMBERS, *filter(str.islower, dir(keras.metrics))))
-        action = f"Did you mean `{close}`?" if close else f"Use one of {', '.join(METRICS)}, or one of Keras."
+        close = suggestion(
+            name, (*METRICS, *OF_NUMBERS, *filter(str.islower, dir(keras.metrics)))
+        )
+        action = (
+            f"Did you mean `{close}`?"
+            if close
+            else f"Use one of {', '.join(METRICS)}, or one of Keras."
+        )
         raise UserError("the name of a metric", f"{name!r} in {file}", action) from None

@@ -18,7 +18,12 @@ from scalestudy.tasks.task_file import remedy
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import locate_error
 
-NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
+NUMPY = (
+    "symbolic tf.Tensor",
+    "symbolic tensor",
+    "KerasTensor cannot be converted",
+    "Tensor.__array__",
+)
 """Parts of the errors of TensorFlow and Keras when a NumPy function receives a symbolic tensor."""
 _NAMES = """
     better callbacks data kind train read sequences vocabularies class_names training_losses engine
@@ -57,11 +62,15 @@ def refuse_weights(task: Task, file: str, given: str | None) -> None:
         raise UserError(
             "initial weights that are finite numbers",
             f"NaN or infinity in {wrong} of the {len(weights)} arrays of {given or file}",
-            "Name other weights." if given else "Correct the initial values of its layers.",
+            "Name other weights."
+            if given
+            else "Correct the initial values of its layers.",
         )
 
 
-def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
+def try_task(
+    engine: Any, task: Task, prepared: Prepared, outputs: Any, file: str
+) -> None:
     """Compute losses, gradients and metrics of two samples as a step does; `outputs` are `forward`'s.
 
     Raises:
@@ -73,20 +82,29 @@ def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: st
     with _explain(f"the loss of {file} to fit targets and outputs", targets, outputs):
         # Also (0, 2) as a slice: Keras attaches the logits to the outputs of a softmax, but not to slices.
         losses, first, last = (
-            _array(task.loss(*_rows((targets, outputs), *rows))) for rows in ((0, 2), (0, 1), (1, 2))
+            _array(task.loss(*_rows((targets, outputs), *rows)))
+            for rows in ((0, 2), (0, 1), (1, 2))
         )
-    if not _close(losses, np.concatenate([first, last])):  # workers see only their slice
+    if not _close(
+        losses, np.concatenate([first, last])
+    ):  # workers see only their slice
         raise UserError(
             f"a loss of each sample in {file} that does not depend on other samples",
             f"{losses.ravel()} together, {np.concatenate([first, last]).ravel()} each by itself",
             "Take means over all axes but the first. A loss over pairs cannot be split between workers.",
         )
     for name, metric in task.metrics.items():
-        with _explain(f"the metric {name!r} of {file} to fit targets and outputs", targets, outputs):
+        with _explain(
+            f"the metric {name!r} of {file} to fit targets and outputs",
+            targets,
+            outputs,
+        ):
             _refuse_other_sums(name, metric, task.seen_by(name, targets, outputs), file)
 
 
-def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -> list[str]:
+def notes_on(
+    module: ModuleType, task: Task, prepared: Prepared, outputs: Any
+) -> list[str]:
     """Return notes on likely mistakes that raise no error by themselves.
 
     Raises:
@@ -121,7 +139,9 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
             'Give the last layer one unit per class, or activation="sigmoid".',
         )
     targets = prepared.columns[1] if prepared.columns else None
-    _refuse_labels(kind, units, targets if isinstance(targets, Column) else None, prepared)
+    _refuse_labels(
+        kind, units, targets if isinstance(targets, Column) else None, prepared
+    )
     given_logits = low < -1e-3 or high > 1.001
     given_probabilities = low >= 0 and np.allclose(values.sum(axis=-1), 1, atol=1e-3)
     if given_probabilities if logits else given_logits:
@@ -141,7 +161,10 @@ def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:
 
     first, second = weights(0), weights(1)
     drawn = next((path for path, value in first if np.unique(value).size > 2), None)
-    changed = any(not np.array_equal(one, other) for (_, one), (_, other) in zip(first, second, strict=True))
+    changed = any(
+        not np.array_equal(one, other)
+        for (_, one), (_, other) in zip(first, second, strict=True)
+    )
     if drawn is None or changed:
         return []
     return [
@@ -166,13 +189,18 @@ def _crossentropy(loss: Any) -> tuple[str | None, bool]:
     return name, bool(config.get("from_logits", False))
 
 
-def _refuse_labels(kind: str, units: int, column: Column | None, prepared: Prepared) -> None:
+def _refuse_labels(
+    kind: str, units: int, column: Column | None, prepared: Prepared
+) -> None:
     if column is not None:
         classes, lowest, highest = column.classes, column.lowest, column.highest
     else:
         classes, lowest = prepared.classes if prepared.columns is None else 0, 0
         highest = classes - 1
-    if kind.lower().replace("_", "").startswith("sparsecategorical") and classes > units:
+    if (
+        kind.lower().replace("_", "").startswith("sparsecategorical")
+        and classes > units
+    ):
         raise UserError(
             f"an output unit for each of the {classes} classes (labels 0 to {classes - 1})",
             f"{units} units",
@@ -203,15 +231,21 @@ def two_samples(prepared: Prepared) -> tuple[Any, Any]:
     ops, floatx, scale = keras.ops, keras.config.floatx(), prepared.scale
 
     def typed(array: Any) -> Any:
-        return ops.convert_to_tensor(array, floatx if array.dtype.kind == "f" else array.dtype.name)
+        return ops.convert_to_tensor(
+            array, floatx if array.dtype.kind == "f" else array.dtype.name
+        )
 
     if scale is None:
         return map_columns(typed, inputs), map_columns(typed, targets)
-    inputs = map_columns(lambda array: ops.convert_to_tensor(array, floatx) * scale, inputs)
+    inputs = map_columns(
+        lambda array: ops.convert_to_tensor(array, floatx) * scale, inputs
+    )
     return inputs, map_columns(ops.convert_to_tensor, targets)
 
 
-def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str) -> None:
+def _try_gradients(
+    engine: Any, task: Task, inputs: Any, targets: Any, file: str
+) -> None:
     def compute() -> tuple[Any, Any]:
         losses = _training_losses(task, inputs, targets, file)
         _refuse_shape(losses, file)
@@ -227,7 +261,11 @@ def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str
             "Make it a weight of a layer of the model; in a module of PyTorch's, lists of layers are"
             " nn.ModuleList, of parameters nn.ParameterList.",
         )
-    missing = [v.path for v, reached in zip(task.trained, trial.reached, strict=True) if not reached]
+    missing = [
+        v.path
+        for v, reached in zip(task.trained, trial.reached, strict=True)
+        if not reached
+    ]
     if missing:
         raise UserError(
             f"a gradient for every weight that {file} trains",
@@ -259,21 +297,34 @@ def _refuse_shape(losses: Any, file: str) -> None:
     if shape != (2,):
         raise UserError(
             f"losses of shape [B], one per sample, from {file}",
-            f"{list(shape)} for 2 samples" + (": a mean or a sum over samples" if not shape else ""),
+            f"{list(shape)} for 2 samples"
+            + (": a mean or a sum over samples" if not shape else ""),
             "Take means over all axes but the first; workers weight the samples.",
         )
 
 
-def _refuse_other_sums(name: str, metric: keras.Metric, batch: tuple[Any, Any], file: str) -> None:
+def _refuse_other_sums(
+    name: str, metric: keras.Metric, batch: tuple[Any, Any], file: str
+) -> None:
     """Refuse a metric whose variables are not sums over samples: the workers' parts would not add up."""
     start = [keras.ops.convert_to_tensor(variable) for variable in metric.variables]
 
     def added(pair: tuple[Any, Any]) -> list[Any]:
         state = metric.stateless_update_state(start, *pair)
-        return [_array(after) - _array(before) for after, before in zip(state, start, strict=True)]
+        return [
+            _array(after) - _array(before)
+            for after, before in zip(state, start, strict=True)
+        ]
 
-    both, first, last = added(batch), added(_rows(batch, 0, 1)), added(_rows(batch, 1, 2))
-    if not all(_close(total, one + other) for total, one, other in zip(both, first, last, strict=True)):
+    both, first, last = (
+        added(batch),
+        added(_rows(batch, 0, 1)),
+        added(_rows(batch, 1, 2)),
+    )
+    if not all(
+        _close(total, one + other)
+        for total, one, other in zip(both, first, last, strict=True)
+    ):
         raise UserError(
             f"a metric whose variables are sums over samples for {name!r} in {file}",
             "a metric for which two samples at once differ from one after the other",
@@ -306,16 +357,22 @@ def _explain(expected: str, *given: Any) -> Iterator[None]:
         if any(words in str(error) for words in NUMPY):
             action = "Compute with keras.ops: what NumPy computes has no gradient, and no value yet."
         if expected.startswith("the loss of"):
-            action = f"A function of the file is called with (targets, outputs). {action}"
+            action = (
+                f"A function of the file is called with (targets, outputs). {action}"
+            )
         action, shapes = remedy(error, action), ", ".join(map(_shapes, given))
         raise UserError(
-            expected, locate_error(error) + (f", with {shapes}" if shapes else ""), action
+            expected,
+            locate_error(error) + (f", with {shapes}" if shapes else ""),
+            action,
         ) from error
 
 
 def _shapes(structure: Any) -> str:
     if hasattr(structure, "items"):
-        return ", ".join(f"{name} {_shapes(value)}" for name, value in structure.items())
+        return ", ".join(
+            f"{name} {_shapes(value)}" for name, value in structure.items()
+        )
     if isinstance(structure, list | tuple):
         return ", ".join(map(_shapes, structure))
     dtype = getattr(structure.dtype, "name", structure.dtype)
@@ -325,7 +382,9 @@ def _shapes(structure: Any) -> str:
 EXPECTED = "a model that can be saved, and loaded again by those who have its task file"
 
 
-def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any]) -> None:
+def prove_savable(
+    model: keras.Model, path: str, definitions: Mapping[str, Any]
+) -> None:
     """Save a model to `path`, which ends with ".keras", load it back, and compare the weights.
 
     `definitions` are the classes and functions of the task file, which are also there when the model is used.
@@ -340,11 +399,15 @@ def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any])
     try:
         model.save(path)
         # The task's code has already run in this process, so safe mode would protect nothing.
-        again = keras.saving.load_model(path, custom_objects=definitions, compile=False, safe_mode=False)
+        again = keras.saving.load_model(
+            path, custom_objects=definitions, compile=False, safe_mode=False
+        )
     except OSError:
         raise
     except Exception as error:  # raised by Keras or by the user's classes
-        lines = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
+        lines = " ".join(
+            line.strip() for line in str(error).splitlines() if line.strip()
+        )
         raise UserError(
             EXPECTED,
             f"{_own_classes(model)}: {type(error).__name__}: {lines.split('. ')[0][:200]}",  # of a page
@@ -362,7 +425,9 @@ def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any])
 
 def _own_classes(model: keras.Model) -> str:
     names = dict.fromkeys(
-        kind.__name__ for kind in _classes(model) if not kind.__module__.startswith("keras.")
+        kind.__name__
+        for kind in _classes(model)
+        if not kind.__module__.startswith("keras.")
     )
     return ", ".join(names) or type(model).__name__
 

@@ -34,7 +34,9 @@ class UNet(nn.Module):
             nn.ConvTranspose2d(before, filters, 2, stride=2)
             for before, filters in zip(wide, reversed(ENCODER), strict=False)
         )
-        self.decoder = nn.ModuleList(_block(2 * filters, filters) for filters in reversed(ENCODER))
+        self.decoder = nn.ModuleList(
+            _block(2 * filters, filters) for filters in reversed(ENCODER)
+        )
         self.head = nn.Conv2d(ENCODER[0], 1 if classes == 2 else classes, 1)
         begin_as_keras(self)
 

@@ -41,7 +41,9 @@ def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
         x = layers.Cropping2D(padding)(x)
     # float32 even with mixed precision, and the last layer, so that the loss finds its logits.
     dtype = None if keras.config.floatx() == "float64" else "float32"
-    outputs = layers.Activation("sigmoid" if classes == 2 else "softmax", dtype=dtype)(x)
+    outputs = layers.Activation("sigmoid" if classes == 2 else "softmax", dtype=dtype)(
+        x
+    )
     return keras.Model(inputs, outputs, name="unet")
 
 

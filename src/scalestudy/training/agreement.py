@@ -21,11 +21,15 @@ class CallbackDecisions:
     restore them.
     """
 
-    def __init__(self, trainer: Trainer, group: Group, *, epochs: int, steps: int) -> None:
+    def __init__(
+        self, trainer: Trainer, group: Group, *, epochs: int, steps: int
+    ) -> None:
         self._trainer, self._group = trainer, group
         self._active = trainer.has_callbacks
         called = self._active and group.rank == 0
-        self._callbacks = trainer.callbacks(epochs=epochs, steps=steps) if called else None
+        self._callbacks = (
+            trainer.callbacks(epochs=epochs, steps=steps) if called else None
+        )
 
     def begin(self) -> None:
         """Call the callbacks before training."""

@@ -29,7 +29,8 @@ def write_checkpoint(
     """Replace the checkpoint at `path` atomically: it stays complete even if this process is killed."""
     arrays = {f"value_{index}": value for index, value in enumerate(values)}
     with replacing(path, _temporary(path)) as file:
-        np.savez(file, place=json.dumps(asdict(position)), fingerprint=fingerprint, **arrays)  # type: ignore[arg-type]
+        place = json.dumps(asdict(position))
+        np.savez(file, place=place, fingerprint=fingerprint, **arrays)  # type: ignore[arg-type]
 
 
 def read_position(path: Path, fingerprint: str) -> Position | None:
@@ -41,14 +42,23 @@ def read_position(path: Path, fingerprint: str) -> Position | None:
     try:
         with np.load(path, allow_pickle=False) as file:
             if str(file["fingerprint"]) != fingerprint:
-                raise UnusableError("it was made by another point, other data or another model")
+                raise UnusableError(
+                    "it was made by another point, other data or another model"
+                )
             known = json.loads(str(file["place"]))
             usage = tuple(map(tuple, known.get("usage", ())))
             tuples = {key: tuple(known[key]) for key in ("losses", "hosts")}
             return Position(**{**known, **tuples, "usage": usage})
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        EOFError,
+        zipfile.BadZipFile,
+    ) as error:
         raise UnusableError(f"it cannot be read: {error}") from error
 
 
@@ -94,7 +104,10 @@ class CheckpointConsensus:
     """
 
     def __init__(
-        self, asked: Callable[[], bool], group: Group, now: Callable[[], float] = time.monotonic
+        self,
+        asked: Callable[[], bool],
+        group: Group,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._asked, self._group, self._now = asked, group, now
         self._kept = self._checked = now()
@@ -104,7 +117,9 @@ class CheckpointConsensus:
         """Count a call. Return whether `within_epoch` must be called now; the same on every rank."""
         self._calls += 1
         alone = self._group.size == 1
-        return self._calls >= self._until or (alone and self._now() - self._checked >= LOOK_EVERY)
+        return self._calls >= self._until or (
+            alone and self._now() - self._checked >= LOOK_EVERY
+        )
 
     def within_epoch(self) -> Agreed:
         """Decide between two calls. Every rank must call this when `due` returns True."""
@@ -155,7 +170,9 @@ class Keeper:
         try:
             return read_position(self._folder.checkpoint, self._fingerprint)
         except UnusableError as error:
-            print(f"scalestudy: {self._folder.checkpoint} is ignored: {error}", flush=True)
+            print(
+                f"scalestudy: {self._folder.checkpoint} is ignored: {error}", flush=True
+            )
             return None
 
     def go_on(self) -> Position | None:
@@ -214,20 +231,30 @@ class Keeper:
             if self._group.rank == 0:
                 self._folder.refuse_other_job()
                 self._folder.sync_epochs()
-                write_checkpoint(self._folder.checkpoint, position, values, self._fingerprint)
+                write_checkpoint(
+                    self._folder.checkpoint, position, values, self._fingerprint
+                )
                 if decision.stop:  # after the checkpoint, so that it never promises one that is not there
-                    self._folder.write_stopped(Stopped(epoch=position.epoch + 1, step=position.step))
+                    self._folder.write_stopped(
+                        Stopped(epoch=position.epoch + 1, step=position.step)
+                    )
         if decision.stop and not self._session.over:
             # In a ring, other ranks may still read from a rank whose sum is complete.
             self._await(position.mark, WRITTEN_WITHIN, "rank 0 to write its checkpoint")
-            print(f"scalestudy: stopped on request in epoch {position.epoch + 1} after step {position.step}")
+            print(
+                f"scalestudy: stopped on request in epoch {position.epoch + 1} after step {position.step}"
+            )
             raise StoppedError
 
     def _agreed(self) -> Position | None:
         position = self.found() if self._group.rank == 0 else None
         mine = np.array([1, *position.mark] if position else [0, 0, 0, 0], np.int64)
         there, *mark = self._group.host_sum(mine).tolist()
-        return self._await(tuple(mark), SEEN_WITHIN, "the checkpoint that rank 0 sees") if there else None
+        return (
+            self._await(tuple(mark), SEEN_WITHIN, "the checkpoint that rank 0 sees")
+            if there
+            else None
+        )
 
     def _await(self, mark: tuple[int, ...], within: float, what: str) -> Position:
         deadline = time.monotonic() + within

@@ -43,7 +43,9 @@ def join_workers(part: OwnPart) -> tuple[Engine, Joined]:
     point, clock, device = part.point, part.clock, part.device
     with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
         engine = part.engine or engine_of(point.engine)
-        set_up(engine, point, threads=len(cores.granted()), device=device, gpus=part.gpus)
+        set_up(
+            engine, point, threads=len(cores.granted()), device=device, gpus=part.gpus
+        )
     with clock.phase("join"):
         joined = join(
             point.implementation,
@@ -55,7 +57,9 @@ def join_workers(part: OwnPart) -> tuple[Engine, Joined]:
     return engine, joined
 
 
-def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Sequence[str]) -> None:
+def set_up(
+    engine: Engine, point: Point, *, threads: int, device: str, gpus: Sequence[str]
+) -> None:
     """Set up an engine before any computation, and check that it lists the GPUs it was given.
 
     CUDA_VISIBLE_DEVICES names the GPUs by UUID and CUDA shows no others, so comparing their number is enough.
@@ -70,7 +74,10 @@ def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Seq
     if len(listed) == len(gpus):
         return
     if len(listed) > len(gpus):
-        why, action = "more GPUs than it was shown", "Do not set CUDA_VISIBLE_DEVICES in the task file."
+        why, action = (
+            "more GPUs than it was shown",
+            "Do not set CUDA_VISIBLE_DEVICES in the task file.",
+        )
     elif len(gpus) > 1 and any(name.startswith("MIG-") for name in gpus):
         why = "CUDA shows a process one MIG instance and nothing beside it"
         action = "Use a strategy with one process per worker (horovod, multiworker), or undivided GPUs."
@@ -94,10 +101,16 @@ def refuse_shared_gpus(group: Group, uuids: Sequence[str]) -> None:
     """
     if group.size == 1:
         return
-    (names,) = group.gather([np.array([next(iter(uuids), "").encode()], f"S{LONGEST_UUID}")])
+    (names,) = group.gather(
+        [np.array([next(iter(uuids), "").encode()], f"S{LONGEST_UUID}")]
+    )
     ranks: dict[str, list[int]] = {}
     for rank, name in enumerate(names.tolist()):
         ranks.setdefault(name.decode(), []).append(rank)
-    shared = next((same for name, same in ranks.items() if name and len(same) > 1), None)
+    shared = next(
+        (same for name, same in ranks.items() if name and len(same) > 1), None
+    )
     if shared:
-        raise UserError(EXPECTED, f"one that ranks {', '.join(map(str, shared))} share", ACTION)
+        raise UserError(
+            EXPECTED, f"one that ranks {', '.join(map(str, shared))} share", ACTION
+        )

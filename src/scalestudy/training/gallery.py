@@ -89,11 +89,19 @@ def choose(losses: NDArray[np.float64], count: int) -> list[Chosen]:
 
     Losses that are not finite count as worst.
     """
-    order = np.argsort(np.nan_to_num(losses, nan=math.inf, posinf=math.inf), kind="stable").tolist()
+    order = np.argsort(
+        np.nan_to_num(losses, nan=math.inf, posinf=math.inf), kind="stable"
+    ).tolist()
     middle = max(0, (len(order) - count) // 2)
-    sorts = {"best": order[:count], "median": order[middle : middle + count], "worst": order[::-1][:count]}
+    sorts = {
+        "best": order[:count],
+        "median": order[middle : middle + count],
+        "worst": order[::-1][:count],
+    }
     roles = {
-        place: tuple(f"{name} by loss" for name, places in sorts.items() if place in places)
+        place: tuple(
+            f"{name} by loss" for name, places in sorts.items() if place in places
+        )
         for place in order
     }
     return [Chosen(place, why) for place, why in roles.items() if why]
@@ -109,7 +117,9 @@ def gallery_of(
     of: int,
 ) -> GalleryRecord:
     """Evaluate `rows` (shape [M], from a validation set of `of` rows) and show `count` of each kind."""
-    parts = [model.losses(*part, prepared.scale or 1.0) for part in _parts(prepared, rows)]
+    parts = [
+        model.losses(*part, prepared.scale or 1.0) for part in _parts(prepared, rows)
+    ]
     losses = np.concatenate(parts)
     samples = []
     for chosen in choose(losses, count):
@@ -122,7 +132,9 @@ def gallery_of(
             roles=list(chosen.roles),
             loss=float(losses[chosen.place]),
         )
-        samples.append(_with_pictures(shown, inputs[0], targets[0], values, prepared.class_names))
+        samples.append(
+            _with_pictures(shown, inputs[0], targets[0], values, prepared.class_names)
+        )
     return GalleryRecord(
         kind=prepared.kind,
         considered=len(rows),
@@ -156,7 +168,9 @@ def _with_pictures(
         "prediction": pictures.overlay(seen, predicted),
         "difference": pictures.difference(seen, target, predicted),
     }
-    return sample.model_copy(update={"pictures": {name: _picture(rgb) for name, rgb in shown.items()}})
+    return sample.model_copy(
+        update={"pictures": {name: _picture(rgb) for name, rgb in shown.items()}}
+    )
 
 
 def _picture(rgb: Any) -> str:
@@ -178,13 +192,19 @@ PIXELS = 2**22
 """Maximum number of pixels of these samples together."""
 
 
-def leave(folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices) -> None:
+def leave(
+    folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices
+) -> None:
     """Write `gallery.json` for a subset of `rows` (the validation set, shape [M]), evenly spaced in it.
 
     An error is written to the log and does not fail the run.
     """
     record = folder.model_record()
-    if record is None or not record.train.get("gallery", True) or prepared.kind not in ("masks", "classes"):
+    if (
+        record is None
+        or not record.train.get("gallery", True)
+        or prepared.kind not in ("masks", "classes")
+    ):
         return
     try:
         made = gallery_of(
@@ -197,7 +217,9 @@ def leave(folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices
         )
         folder.refuse_other_job()
         write_atomically(folder.gallery, made.model_dump_json() + "\n")
-    except Exception as error:  # an error of the user's model or of the disk must not fail the run
+    except (
+        Exception
+    ) as error:  # an error of the user's model or of the disk must not fail the run
         traceback.print_exc()
         print(f"scalestudy: this run has no gallery: {error}", flush=True)
 

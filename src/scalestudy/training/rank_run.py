@@ -22,9 +22,20 @@ from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import gallery
 from scalestudy.training.agreement import digests_of_model
 from scalestudy.training.checkpoint import Keeper, StoppedError
-from scalestudy.training.device_setup import OwnPart, join_workers, refuse_shared_gpus, set_up
+from scalestudy.training.device_setup import (
+    OwnPart,
+    join_workers,
+    refuse_shared_gpus,
+    set_up,
+)
 from scalestudy.training.initial_weights import begin_alike
-from scalestudy.training.run_results import BestKeeper, model_record_of, result_of, save_model, try_saving
+from scalestudy.training.run_results import (
+    BestKeeper,
+    model_record_of,
+    result_of,
+    save_model,
+    try_saving,
+)
 from scalestudy.training.session import Moment, Position, Session
 from scalestudy.training.set_evaluation import Chance, measure_chance
 from scalestudy.util.errors import RunError
@@ -40,7 +51,9 @@ PROGRESS_EVERY_IN_JOB = 5.0
 class Reporter:
     """Writes the progress and epoch records of a run that continues from `position`."""
 
-    def __init__(self, folder: RunFolder, session: Session, position: Position | None) -> None:
+    def __init__(
+        self, folder: RunFolder, session: Session, position: Position | None
+    ) -> None:
         self._folder, self._session = folder, session
         self._written = 0.0
         self._used = (time.process_time(), time.monotonic())
@@ -49,9 +62,17 @@ class Reporter:
         self._ended: float | None = None
         self._between = 0.0
         before = folder.progress()
-        self.restarts = max(position.restarts, before.restarts if before else 0) + 1 if position else 0
+        self.restarts = (
+            max(position.restarts, before.restarts if before else 0) + 1
+            if position
+            else 0
+        )
         """How often the run continued from a checkpoint, including several times from the same one."""
-        known = [record.validation[session.metric] for record in self.records if record.validation]
+        known = [
+            record.validation[session.metric]
+            for record in self.records
+            if record.validation
+        ]
         self._last = Progress(
             phase="start-up",
             epoch=position.epoch if position else 0,
@@ -80,7 +101,8 @@ class Reporter:
             epoch=moment.epoch,
             step=moment.step,
             throughput=throughput,
-            seconds_left=steps_left * moment.seconds / moment.step + epochs_left * self._between,
+            seconds_left=steps_left * moment.seconds / moment.step
+            + epochs_left * self._between,
             cpu_percent=self._cpu_percent(),
             gpu_percent=self._session.gpu_percent(),
         )
@@ -90,11 +112,19 @@ class Reporter:
         self.records.append(record)
         self._folder.append_epoch(record)
         quality = record.validation.get(self._session.metric, self._last.quality)
-        now, since, self._between = time.monotonic(), self._ended, record.evaluation_seconds
-        if since is not None:  # callbacks, checkpoints and other work between the steps of two epochs
+        now, since, self._between = (
+            time.monotonic(),
+            self._ended,
+            record.evaluation_seconds,
+        )
+        if (
+            since is not None
+        ):  # callbacks, checkpoints and other work between the steps of two epochs
             self._between = max(self._between, now - since - record.train_seconds)
         self._ended = now
-        left = (self._session.epochs - record.epoch) * (record.train_seconds + self._between)
+        left = (self._session.epochs - record.epoch) * (
+            record.train_seconds + self._between
+        )
         self._write(
             phase="training",
             epoch=record.epoch,
@@ -147,14 +177,22 @@ def run_asynchronous(part: OwnPart) -> None:
         _serve(part)
         return
     with part.clock.phase("join"):
-        while len([sign for sign in part.folder.signs() if sign.phase == SERVING]) < part.placement.size - 1:
+        while (
+            len([sign for sign in part.folder.signs() if sign.phase == SERVING])
+            < part.placement.size - 1
+        ):
             time.sleep(LOOK_EVERY)
     run(part)
     part.folder.release()
 
 
 def _serve(part: OwnPart) -> None:
-    folder, point, placement, clock = part.folder, part.point, part.placement, part.clock
+    folder, point, placement, clock = (
+        part.folder,
+        part.point,
+        part.placement,
+        part.clock,
+    )
     traits, threads = engine_traits(point.engine), len(granted())
     with clock.phase("framework"), without_unused(traits.unused):
         engine = part.engine or engine_of(point.engine)
@@ -162,7 +200,14 @@ def _serve(part: OwnPart) -> None:
         load(point.traits.serve)(placement, threads=threads)
     devices, build = engine.devices(part.device), engine.build_record()
     folder.write_rank(
-        rank_record(placement, traits, threads=threads, devices=devices, build=build, unmeasured={})
+        rank_record(
+            placement,
+            traits,
+            threads=threads,
+            devices=devices,
+            build=build,
+            unmeasured={},
+        )
     )
     seen = -1
     while not folder.is_released():
@@ -176,10 +221,19 @@ def _serve(part: OwnPart) -> None:
 
 def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
     """Compute the part of a rank that has already joined the others; see `run`."""
-    folder, point, placement, clock, device = part.folder, part.point, part.placement, part.clock, part.device
+    folder, point, placement, clock, device = (
+        part.folder,
+        part.point,
+        part.placement,
+        part.clock,
+        part.device,
+    )
     group, cpus = joined.group, granted()
     utilisation = Utilisation(
-        len(cpus), part.gpus, node=placement.local_rank == 0, memory=partial(engine.gpu_memory, device)
+        len(cpus),
+        part.gpus,
+        node=placement.local_rank == 0,
+        memory=partial(engine.gpu_memory, device),
     )
     record = rank_record(
         placement,
@@ -225,11 +279,15 @@ def _try(folder: RunFolder, session: Session) -> Chance:
     with session.clock.phase("saving"):
         if first:
             folder.write_model_record(model_record_of(session.point, session.prepared))
-            session.shapes_digest, session.initial_digest = digests_of_model(session.trainer)
+            session.shapes_digest, session.initial_digest = digests_of_model(
+                session.trainer
+            )
             try_saving(folder, session.trainer)
     with session.clock.phase("evaluation"):
         if first:
-            chance = measure_chance(session.trainer, session.prepared, session.split.validation)
+            chance = measure_chance(
+                session.trainer, session.prepared, session.split.validation
+            )
     return chance
 
 
@@ -243,7 +301,9 @@ def _refuse_unequal(digests: Sequence[str]) -> None:
         )
 
 
-def _finish(folder: RunFolder, session: Session, reporter: Reporter | None, chance: Chance) -> None:
+def _finish(
+    folder: RunFolder, session: Session, reporter: Reporter | None, chance: Chance
+) -> None:
     """Evaluate the final weights; rank 0 writes the model, the gallery and, last, the result.
 
     Without a result the run is not complete. A failure to save the model does not lose the result.
@@ -263,7 +323,9 @@ def _finish(folder: RunFolder, session: Session, reporter: Reporter | None, chan
         _refuse_unequal(digests)
         if reporter is None:
             with clock.phase("saving"):
-                clock.heart.enter("waiting")  # one mark more than rank 0, which is therefore the one behind
+                clock.heart.enter(
+                    "waiting"
+                )  # one mark more than rank 0, which is therefore the one behind
                 _await_result(folder)
             return
         reporter.phase("saving")
@@ -272,14 +334,20 @@ def _finish(folder: RunFolder, session: Session, reporter: Reporter | None, chan
         if session.timer is None:
             with clock.phase("saving"):
                 missing = save_model(folder, session.trainer)
-            gallery.leave(folder, session.trainer, session.prepared, session.split.validation)
+            gallery.leave(
+                folder, session.trainer, session.prepared, session.split.validation
+            )
         records = reporter.records
-        result = result_of(session, records, validation, test, chance, digests[0], usages, missing)
+        result = result_of(
+            session, records, validation, test, chance, digests[0], usages, missing
+        )
         folder.write_checksums(result)
         folder.write_result(result)
 
 
-def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
+def _train(
+    folder: RunFolder, session: Session, keeper: Keeper, reporter: Reporter | None
+) -> None:
     if reporter:
         session.restarts = reporter.restarts
         if session.point.why:

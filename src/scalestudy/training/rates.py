@@ -63,7 +63,9 @@ def rate_table(
     return rates
 
 
-def _factor(schedule: str, done: NDArray[np.float64], overall: NDArray[np.float64]) -> NDArray[np.float64]:
+def _factor(
+    schedule: str, done: NDArray[np.float64], overall: NDArray[np.float64]
+) -> NDArray[np.float64]:
     if schedule == "constant":
         return np.ones_like(done)
     if schedule == "linear":

@@ -37,7 +37,9 @@ def loaders(
     buffers = [Buffers() for _ in replicas.slices]
     changed, reader = readers(point, prepared)
 
-    def loader(reader: Reader, global_batch: int, steps_per_call: int, whole: int | None = None) -> Loader:
+    def loader(
+        reader: Reader, global_batch: int, steps_per_call: int, whole: int | None = None
+    ) -> Loader:
         return Loader(
             reader,
             slices=replicas.slices,
@@ -110,4 +112,6 @@ def in_channels(inputs: NDArray[Any], channels: int) -> NDArray[Any]:
         luma = inputs[..., :3] @ np.array([0.299, 0.587, 0.114])
         grey = luma if inputs.dtype.kind == "f" else np.rint(luma)
         return np.ascontiguousarray(grey.astype(inputs.dtype)[..., None])
-    return np.ascontiguousarray(np.broadcast_to(inputs[..., :1], (*inputs.shape[:-1], channels)))
+    return np.ascontiguousarray(
+        np.broadcast_to(inputs[..., :1], (*inputs.shape[:-1], channels))
+    )

@@ -108,7 +108,11 @@ class BestKeeper:
     """
 
     def __init__(self, folder: RunFolder, session: Session) -> None:
-        self._folder, self._trainer, self._clock = folder, session.trainer, session.clock
+        self._folder, self._trainer, self._clock = (
+            folder,
+            session.trainer,
+            session.clock,
+        )
         self._writes = session.group.rank == 0
         self._keeps = session.point.train.keep_best == "quality"
         self._metric = session.trainer.metrics[0]
@@ -120,7 +124,9 @@ class BestKeeper:
         if not self._writes:
             return
         best = self._folder.best_record()
-        goes_on = position is not None and position.epoch > 0 and self._folder.best.exists()
+        goes_on = (
+            position is not None and position.epoch > 0 and self._folder.best.exists()
+        )
         if goes_on and best and self._keeps and best.metric == self._metric:
             self._best = best.value
         else:
@@ -145,11 +151,16 @@ class BestKeeper:
             with _half(file) as half:
                 self._trainer.save(str(half))
                 os.replace(half, file)
-            self._folder.write_best_record(BestRecord(epoch=epoch, metric=self._metric, value=value))
+            self._folder.write_best_record(
+                BestRecord(epoch=epoch, metric=self._metric, value=value)
+            )
             self._best = value
         except Exception as error:  # an error of the disk or of the user's classes must not stop the run
             traceback.print_exc()
-            print(f"scalestudy: the model of epoch {epoch} is not kept: {error}", flush=True)
+            print(
+                f"scalestudy: the model of epoch {epoch} is not kept: {error}",
+                flush=True,
+            )
 
 
 def result_of(
@@ -180,10 +191,17 @@ def result_of(
             "test": test,
             "best_quality": best.validation[metric],
             "best_epoch": best.epoch,
-            "throughput": sum(record.samples for record in steady) / seconds if steady else None,
+            "throughput": sum(record.samples for record in steady) / seconds
+            if steady
+            else None,
         }
     else:  # it has hardly learned
-        quality = {"throughput": timing.steps * len(split.train) / session.steps / timing.seconds}
+        quality = {
+            "throughput": timing.steps
+            * len(split.train)
+            / session.steps
+            / timing.seconds
+        }
     gpus = [usage.gpu_uses(rank) for rank, usage in enumerate(usages)]
     return Result(
         name=point.name,
@@ -228,9 +246,14 @@ def result_of(
         oversubscribed=point.oversubscribed,
         peak_memory_bytes=[int(usage.peak_memory) for usage in usages],
         cpu_percent=[usage.cpu_percent for usage in usages],
-        gpu_percent=[percent for uses in gpus if (percent := mean_percent(uses)) is not None],
+        gpu_percent=[
+            percent for uses in gpus if (percent := mean_percent(uses)) is not None
+        ],
         gpus=[use for uses in gpus for use in uses],
-        processes=[ProcessUse(rank=rank, cpu_seconds=usage.cpu_seconds) for rank, usage in enumerate(usages)],
+        processes=[
+            ProcessUse(rank=rank, cpu_seconds=usage.cpu_seconds)
+            for rank, usage in enumerate(usages)
+        ],
         nodes=[NodeUse(rank=rank) for rank, usage in enumerate(usages) if usage.node],
         usage_of=session.usage_of,
         flops_per_sample=flops.per_sample,
@@ -253,6 +276,11 @@ def best_epoch(records: list[EpochRecord], metric: str, sense: Sense) -> EpochRe
     """Return the first evaluated epoch with the best metric. Values that are not finite are ignored."""
     assert sense.better
     evaluated = [record for record in records if record.validation]
-    finite = [record for record in evaluated if math.isfinite(record.validation[metric])]
+    finite = [
+        record for record in evaluated if math.isfinite(record.validation[metric])
+    ]
     better = sense.better
-    return max(finite or evaluated[-1:], key=lambda record: gain(record.validation[metric], better))
+    return max(
+        finite or evaluated[-1:],
+        key=lambda record: gain(record.validation[metric], better),
+    )

@@ -26,7 +26,11 @@ from scalestudy.store.records import EpochRecord
 from scalestudy.training.agreement import CallbackDecisions, digests, gather, scatter
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
-from scalestudy.training.set_evaluation import measure, statistics_samples, sum_over_workers
+from scalestudy.training.set_evaluation import (
+    measure,
+    statistics_samples,
+    sum_over_workers,
+)
 from scalestudy.training.timers import EpochCounters, StepTimer
 
 
@@ -119,10 +123,17 @@ class Session:
         clock: PhaseClock,
         utilisation: Utilisation | None = None,
     ) -> None:
-        self.point, self.group, self.prepared, self.split = point, joined.group, prepared, split
+        self.point, self.group, self.prepared, self.split = (
+            point,
+            joined.group,
+            prepared,
+            split,
+        )
         self.clock, self._utilisation = clock, utilisation
         self.began = clock.started
-        (names,) = self.group.gather([np.array([socket.gethostname().encode()], f"S{LONGEST_HOST}")])
+        (names,) = self.group.gather(
+            [np.array([socket.gethostname().encode()], f"S{LONGEST_HOST}")]
+        )
         self.hosts = {name.decode() for name in names.tolist()}
         self.epochs = point.train.epochs
         self.steps = len(list(batches(len(split.train), point.update_batch)))
@@ -143,7 +154,9 @@ class Session:
         self._tally = EpochCounters()
         self._validation: dict[str, float] | None = None
         self._evaluating = False
-        self.timer = StepTimer(joined.group, self.epochs * self.steps) if point.timing else None
+        self.timer = (
+            StepTimer(joined.group, self.epochs * self.steps) if point.timing else None
+        )
         """Ends a timing run; None for a training."""
 
     def compile(self) -> None:
@@ -154,7 +167,11 @@ class Session:
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
             for first, step in itertools.product(self.trainer.phases, sizes.values()):
                 self.clock.heart.enter("compile")
-                float(self.trainer.train(self._loader.read(self.split.train, [step], first, epoch=0)))
+                float(
+                    self.trainer.train(
+                        self._loader.read(self.split.train, [step], first, epoch=0)
+                    )
+                )
             self.trainer.assign(before)
 
     @property
@@ -201,7 +218,11 @@ class Session:
     def go_on(self, position: Position, values: list[NDArray[Any]]) -> None:
         """Restore the state that `checkpoint` returned. Every rank must call this, after `compile`."""
         self.trainer.assign(scatter(values, self.trainer, self.group))
-        self.epoch, self.updates, self.elapsed = position.epoch, position.updates, position.elapsed
+        self.epoch, self.updates, self.elapsed = (
+            position.epoch,
+            position.updates,
+            position.elapsed,
+        )
         self.restarts, self._resumed = position.restarts + 1, position.epoch
         loss = position.losses[self.group.rank]
         counted = position.step, position.samples, loss, position.spent, position.waited
@@ -210,7 +231,9 @@ class Session:
         self.began = position.began
         self.hosts |= set(position.hosts)
         if self._utilisation:
-            self._utilisation.resume(position.usage[self.group.rank] if position.usage else ())
+            self._utilisation.resume(
+                position.usage[self.group.rank] if position.usage else ()
+            )
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -219,14 +242,18 @@ class Session:
         yield
         self._tally.start()
 
-    def epoch_records(self, watch: Callable[[Moment], None] = lambda _: None) -> Iterator[EpochRecord]:
+    def epoch_records(
+        self, watch: Callable[[Moment], None] = lambda _: None
+    ) -> Iterator[EpochRecord]:
         """Train the remaining epochs and yield a record after each, until a callback requests a stop.
 
         `watch` is called on every rank after each call of the compiled function.
         """
         if self.over:
             return
-        callbacks = CallbackDecisions(self.trainer, self.group, epochs=self.epochs, steps=self.steps)
+        callbacks = CallbackDecisions(
+            self.trainer, self.group, epochs=self.epochs, steps=self.steps
+        )
         self.trainer.enter(self.updates)
         with self.clock.phase("callbacks"):
             callbacks.begin()
@@ -240,10 +267,16 @@ class Session:
                 self.epoch = self.epochs
                 return
             with self.clock.phase("callbacks"):
-                validation = {f"val_{key}": value for key, value in record.validation.items()}
+                validation = {
+                    f"val_{key}": value for key, value in record.validation.items()
+                }
                 assert record.loss is not None
                 assert record.learning_rate is not None
-                logs = {"loss": record.loss, "learning_rate": record.learning_rate, **validation}
+                logs = {
+                    "loss": record.loss,
+                    "learning_rate": record.learning_rate,
+                    **validation,
+                }
                 stop = callbacks.epoch_end(epoch, logs)
             self.epoch = self.epochs if stop else epoch + 1
             yield self._validated(record) if stop and not record.validation else record
@@ -264,7 +297,9 @@ class Session:
         """Return loss and metrics over `samples`, counted once; the same on every rank."""
         with self.evaluating(), self.clock.phase("evaluation"):
             heart = self.clock.heart
-            return measure(self.trainer, self.group, self._evaluation_loader, samples, heart)
+            return measure(
+                self.trainer, self.group, self._evaluation_loader, samples, heart
+            )
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -279,8 +314,13 @@ class Session:
         with ExitStack() as stack:
             with self.clock.phase("evaluation"):
                 trainer.average()
-                if self.point.train.batch_norm == "fresh" and trainer.momentum is not None:
-                    trainer.enter(max(0, self.updates - 1))  # the phase whose layers were trained last
+                if (
+                    self.point.train.batch_norm == "fresh"
+                    and trainer.momentum is not None
+                ):
+                    trainer.enter(
+                        max(0, self.updates - 1)
+                    )  # the phase whose layers were trained last
                     samples = statistics_samples(self.split.train, self.point.seed)
                     sums = sum_over_workers(
                         trainer,
@@ -315,7 +355,9 @@ class Session:
     @property
     def usage_of(self) -> Literal["run", "last process"]:
         """Whether usages include those of the processes before a restart."""
-        return "run" if self._utilisation and self._utilisation.whole else "last process"
+        return (
+            "run" if self._utilisation and self._utilisation.whole else "last process"
+        )
 
     def digests(self) -> list[str]:
         """Return a digest of the weights for each copy of the model; all are equal if the workers agree."""
@@ -325,10 +367,15 @@ class Session:
     def _epoch(
         self, epoch: int, watch: Callable[[Moment], None], callbacks: CallbackDecisions
     ) -> EpochRecord:
-        order, tally = epoch_order(self.split.train, self.point.seed, epoch), self._tally
+        order, tally = (
+            epoch_order(self.split.train, self.point.seed, epoch),
+            self._tally,
+        )
         heart = self.clock.heart
         heart.step(epoch + 1, tally.step, "input")
-        calls = self._loader.epoch(order, tally.step, self.updates - tally.step, epoch=epoch)
+        calls = self._loader.epoch(
+            order, tally.step, self.updates - tally.step, epoch=epoch
+        )
         with self._utilisation or nullcontext(), closing(calls):
             tally.start()
             for call in calls:
@@ -340,8 +387,14 @@ class Session:
                 self.updates += call[0].steps
                 heart.step(epoch + 1, tally.step, "callbacks")
                 callbacks.batch_end(tally.step - 1)
-                watch(Moment(epoch + 1, tally.step, self.steps, tally.samples, tally.seconds))
-                if self.timer and self.timer.ends(call, losses, self.pause, self._spent):
+                watch(
+                    Moment(
+                        epoch + 1, tally.step, self.steps, tally.samples, tally.seconds
+                    )
+                )
+                if self.timer and self.timer.ends(
+                    call, losses, self.pause, self._spent
+                ):
                     break
                 heart.enter("input")
                 tally.ask()
@@ -364,11 +417,17 @@ class Session:
             resumed=self._resumed == epoch,
         )
         self._tally = EpochCounters()
-        return self._validated(record) if self.timer is None and self.is_due(epoch) else record
+        return (
+            self._validated(record)
+            if self.timer is None and self.is_due(epoch)
+            else record
+        )
 
     def is_due(self, epoch: int) -> bool:
         """Whether the validation set is evaluated after this epoch, counted from 0."""
-        return (epoch + 1) % self.point.train.evaluate_every == 0 or epoch + 1 == self.epochs
+        return (
+            epoch + 1
+        ) % self.point.train.evaluate_every == 0 or epoch + 1 == self.epochs
 
     def _spent(self) -> float:
         return self.elapsed + self._tally.seconds
@@ -378,10 +437,16 @@ class Session:
         with self.evaluating():
             self._validation = results = self.measure(self.split.validation)
             spent = time.perf_counter() - start
-            evaluated = record.model_copy(update={"validation": results, "evaluation_seconds": spent})
+            evaluated = record.model_copy(
+                update={"validation": results, "evaluation_seconds": spent}
+            )
             self.evaluated(evaluated)
         return evaluated
 
     def _rate(self) -> float:
         rate = self.trainer.rate
-        return float(self.rates[min(self.updates, len(self.rates)) - 1]) if rate is None else rate
+        return (
+            float(self.rates[min(self.updates, len(self.rates)) - 1])
+            if rate is None
+            else rate
+        )

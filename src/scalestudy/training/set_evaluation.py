@@ -43,7 +43,9 @@ def sum_over_workers(
     sums = trainer.arrays(sums)
     flat = group.host_sum(np.concatenate([np.ravel(part) for part in sums]))
     pieces = np.split(flat, np.cumsum([np.size(part) for part in sums])[:-1])
-    return [piece.reshape(np.shape(part)) for piece, part in zip(pieces, sums, strict=True)]
+    return [
+        piece.reshape(np.shape(part)) for piece, part in zip(pieces, sums, strict=True)
+    ]
 
 
 FEWEST, MOST, SHARE = 32, 1024, 1 / 10
@@ -84,7 +86,9 @@ def measure_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> Ch
     return Chance(constant_quality(trainer, prepared, samples), labels)
 
 
-def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> float | None:
+def constant_quality(
+    trainer: Trainer, prepared: Prepared, samples: Indices
+) -> float | None:
     """Return the best quality over `samples` (rows, shape [M]) of a prediction that ignores the inputs.
 
     It tries to predict the most frequent class everywhere (with two classes, each of them), and the class
@@ -98,10 +102,16 @@ def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> 
     shares = counts / max(1.0, counts.sum())
     frequent = np.argsort(-shares, kind="stable")[: 2 if len(shares) == 2 else 1]
     answers = [*np.eye(len(shares))[frequent], shares]
-    qualities = [trainer.constant(_parts(prepared, samples), answer) for answer in answers]
+    qualities = [
+        trainer.constant(_parts(prepared, samples), answer) for answer in answers
+    ]
     known = [value for value in qualities if value is not None and np.isfinite(value)]
     better = trainer.sense.better
-    return max(known, key=lambda value: gain(value, better), default=None) if better else None
+    return (
+        max(known, key=lambda value: gain(value, better), default=None)
+        if better
+        else None
+    )
 
 
 def _parts(prepared: Prepared, samples: Indices) -> Iterator[NDArray[np.generic]]:

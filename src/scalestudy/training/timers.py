@@ -61,7 +61,9 @@ class EpochCounters:
     @property
     def seconds(self) -> float:
         """Training time so far."""
-        return self._spent + (0.0 if self._started is None else time.perf_counter() - self._started)
+        return self._spent + (
+            0.0 if self._started is None else time.perf_counter() - self._started
+        )
 
     def start(self) -> None:
         """Start the timer. The next input is requested now."""
@@ -116,7 +118,9 @@ class EpochCounters:
         """Wait for the earliest call in flight, and count the wait for its input by the device's clock."""
         call = self._in_flight.popleft()
         call.ended.wait()
-        idle = math.inf if self._before is None else call.began.seconds_since(self._before)
+        idle = (
+            math.inf if self._before is None else call.began.seconds_since(self._before)
+        )
         self.waited += min(call.wait, max(idle, 0.0))
         self._before = call.ended
 
@@ -194,7 +198,10 @@ class StepTimer:
 
     def _check(self, seconds: float) -> None:
         checked, before = self._checked
-        pace, self._checked = (seconds - before) / (self._calls - checked), (self._calls, seconds)
+        pace, self._checked = (
+            (seconds - before) / (self._calls - checked),
+            (self._calls, seconds),
+        )
         self._first = self._first or seconds
         warm = seconds - self._first >= WARM_UP and self._steps >= LEAST_STEPS
         mine = np.zeros(2)
@@ -207,7 +214,9 @@ class StepTimer:
         self._next, self._warm = None, (self._steps, seconds)
         per_call = self._steps / self._calls
         calls = self._planned / per_call
-        wanted = max(MEASURE, min(LONGEST, MEASURE_SHARE * calls * pace)) / max(pace, 1e-9)
+        wanted = max(MEASURE, min(LONGEST, MEASURE_SHARE * calls * pace)) / max(
+            pace, 1e-9
+        )
         least = max(LEAST_CALLS, ceil(LEAST_STEPS / per_call))
         self._last = self._calls + max(least, int(min(wanted, MEASURED_SHARE * calls)))
 
@@ -220,7 +229,10 @@ class StepTimer:
             self._evaluations.append(time.perf_counter() - began)
         losses = [float(losses) for losses, _ in self._losses]
         sums = self._group.host_sum(np.array(losses)).tolist()
-        self._means = [total / samples for total, (_, samples) in zip(sums, self._losses, strict=True)]
+        self._means = [
+            total / samples
+            for total, (_, samples) in zip(sums, self._losses, strict=True)
+        ]
         return found
 
     def record(self, session: Training) -> Timing:

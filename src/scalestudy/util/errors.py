@@ -61,8 +61,14 @@ def explain(error: BaseException) -> ScalestudyError | None:
     text, parts = str(error), None
     match error:
         case OSError():
-            names = [str(name) for name in (error.filename, error.filename2) if name is not None]
-            shown = " and ".join(name if len(name) <= LONGEST else f"{name[:LONGEST]}…" for name in names)
+            names = [
+                str(name)
+                for name in (error.filename, error.filename2)
+                if name is not None
+            ]
+            shown = " and ".join(
+                name if len(name) <= LONGEST else f"{name[:LONGEST]}…" for name in names
+            )
             reason = error.strerror or text or type(error).__name__
             otherwise = "Look after that file or folder, then run the command again."
             action = _ACTIONS.get(error.errno or 0, otherwise)
@@ -78,14 +84,28 @@ def explain(error: BaseException) -> ScalestudyError | None:
             expected = "a file whose parts are nested a few times"
             parts = expected, "one nested thousands of times", "Correct the file."
         case UnicodeEncodeError() | UnicodeDecodeError():
-            part = error.object[max(0, error.start - LONGEST // 2) : error.end + LONGEST // 2]
+            part = error.object[
+                max(0, error.start - LONGEST // 2) : error.end + LONGEST // 2
+            ]
             parts = "texts and names in UTF-8", f"{part!a}: {error.reason}", _RENAME
         case ValueError() if wrong := _OF_PYDANTIC.search(text):
-            parts = "texts and names in UTF-8", f"{wrong[1]}: surrogates not allowed", _RENAME
+            parts = (
+                "texts and names in UTF-8",
+                f"{wrong[1]}: surrogates not allowed",
+                _RENAME,
+            )
         case ValueError() if "embedded null" in text:
-            parts = "names of files without a NUL byte", "one with it", "Correct the name."
+            parts = (
+                "names of files without a NUL byte",
+                "one with it",
+                "Correct the name.",
+            )
         case RuntimeError() if text.startswith(_OF_PATHS):
-            parts = "paths that lead somewhere", text, "Correct the path, or mend the link."
+            parts = (
+                "paths that lead somewhere",
+                text,
+                "Correct the path, or mend the link.",
+            )
     return UserError(*parts) if parts else None
 
 
@@ -93,7 +113,9 @@ _RENAME = "Rename the file, or correct the text that is named."
 _OF_PYDANTIC = re.compile("type=string_unicode, input_value=(.*), input_type=str")
 """What pydantic says of a text with surrogates, such as an argument whose bytes are no UTF-8."""
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 """Control characters of both blocks except tab and newline, and those that change the text direction."""
 
 
@@ -112,5 +134,6 @@ def _name(match: re.Match[str]) -> str:
 def escape(text: str) -> str:
     """Escape, as in Python strings, unprintable characters and those that UTF-8 cannot encode."""
     return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
     )

@@ -75,7 +75,9 @@ def make_inside(folder: Path) -> Path:
         folder.mkdir()
     except FileExistsError:
         if folder.is_symlink():
-            raise OSError(errno.ELOOP, "it is a symbolic link, which is not followed", str(folder)) from None
+            raise OSError(
+                errno.ELOOP, "it is a symbolic link, which is not followed", str(folder)
+            ) from None
     return folder
 
 
@@ -99,7 +101,9 @@ def refuse_link(target: Path) -> None:
     if target.is_symlink():
         received = f"{target}, a symbolic link to {os.readlink(target)}"
         raise UserError(
-            "a file to write to, not a link", received, "Name the file itself, or remove the link."
+            "a file to write to, not a link",
+            received,
+            "Name the file itself, or remove the link.",
         )
     for link in _links_to(target.absolute().parent):
         found, around = os.lstat(link), os.stat(link.parent)
@@ -114,7 +118,9 @@ def refuse_link(target: Path) -> None:
 
 def _of_the_system(path: Path) -> bool:
     place = os.path.abspath(path)
-    return place.startswith(("/dev/std", "/dev/fd/", "/dev/null", "/dev/full", "/dev/tty", "/proc/self/fd/"))
+    return place.startswith(
+        ("/dev/std", "/dev/fd/", "/dev/null", "/dev/full", "/dev/tty", "/proc/self/fd/")
+    )
 
 
 def _links_to(folder: Path) -> Iterator[Path]:
@@ -132,7 +138,9 @@ def _links_to(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -> Iterator[BinaryIO]:
+def replacing(
+    path: Path, beside: Path | None = None, *, durable: bool = True
+) -> Iterator[BinaryIO]:
     """Yield a temporary file beside `path` that replaces it when the block ends without an error.
 
     Args:
@@ -145,7 +153,9 @@ def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -
     """
     temporary = beside or path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     if beside is not None:
-        beside.unlink(missing_ok=True)  # a killed writer's, perhaps of another user of the same group
+        beside.unlink(
+            missing_ok=True
+        )  # a killed writer's, perhaps of another user of the same group
     # Unlike mkstemp's, with the permissions of any new file: those that the umask and the folder give.
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -159,7 +169,9 @@ def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -
             sync_folder(path.parent)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and not error.filename:  # a write to a full disk names no file
+        if (
+            isinstance(error, OSError) and not error.filename
+        ):  # a write to a full disk names no file
             error.filename = str(path)
         raise
 
@@ -189,7 +201,11 @@ def open_regular(path: Path, most: int = 2**28) -> Iterator[BufferedReader]:
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
         if found.st_size > most:
-            raise OSError(errno.EFBIG, f"its {found.st_size} bytes are more than {most}", str(path))
+            raise OSError(
+                errno.EFBIG,
+                f"its {found.st_size} bytes are more than {most}",
+                str(path),
+            )
         with open(handle, "rb", closefd=False) as file:
             yield file
     finally:
@@ -225,7 +241,9 @@ def spare_space(folder: Path, size: int = 1 << 16) -> Iterator[None]:
         with suppress(OSError):
             file = held.enter_context(tempfile.TemporaryFile(dir=folder))
             os.posix_fallocate(file.fileno(), 0, size)
-            held.callback(lambda: os.getpid() != owner or file.truncate(0))  # forked processes may hold it
+            held.callback(
+                lambda: os.getpid() != owner or file.truncate(0)
+            )  # forked processes may hold it
         yield
 
 
@@ -267,7 +285,10 @@ REPORT = "report"
 
 
 def refuse_target(
-    target: Path | None, inputs: Iterable[str | Path | None] = (), *, force: bool = False
+    target: Path | None,
+    inputs: Iterable[str | Path | None] = (),
+    *,
+    force: bool = False,
 ) -> None:
     """Refuse to write to one of `inputs`, to a study file or site profile, or among a study's records.
 
@@ -288,7 +309,9 @@ def refuse_target(
     if read or (target.suffix == ".toml" and target.exists()):
         what = "which the command reads" if read else "a study file or a site profile"
         raise UserError(
-            "a target without data that would be lost", f"{target}, {what}", "Name another with --out."
+            "a target without data that would be lost",
+            f"{target}, {what}",
+            "Name another with --out.",
         )
     refuse_inside_study(target)
     refuse_old(target, force=force)
@@ -302,15 +325,23 @@ def refuse_target(
 
 def _refuse_unwritable(target: Path) -> None:
     place = Path(os.path.realpath(target))
-    if _of_the_system(target) or (place.exists() and not place.is_dir() and not place.is_file()):
+    if _of_the_system(target) or (
+        place.exists() and not place.is_dir() and not place.is_file()
+    ):
         return  # a device or a pipe
-    folder = place if place.is_dir() else next(each for each in place.parents if each.exists())
+    folder = (
+        place
+        if place.is_dir()
+        else next(each for each in place.parents if each.exists())
+    )
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         what = f"{target}: {error.strerror}"
-        raise UserError("a target that can be written", what, "Name another with --out.") from error
+        raise UserError(
+            "a target that can be written", what, "Name another with --out."
+        ) from error
 
 
 def refuse_new_at_root(target: Path) -> None:

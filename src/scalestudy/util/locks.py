@@ -125,7 +125,9 @@ def _candidates() -> Iterator[Path]:
         yield temporary / f"{NAME}-{user}"
     cache = os.environ.get("XDG_CACHE_HOME", "")
     yield (
-        (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / NAME / f"on-{os.uname().nodename}"
+        (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache")
+        / NAME
+        / f"on-{os.uname().nodename}"
     )
 
 

@@ -31,7 +31,9 @@ def pages() -> dict[str, str]:
     titles = {}
     for file in sorted(folder.rglob("*.md")):
         first = file.read_text(encoding="utf-8").partition("\n")[0]
-        titles[file.relative_to(folder).with_suffix("").as_posix()] = first.removeprefix("# ")
+        titles[file.relative_to(folder).with_suffix("").as_posix()] = (
+            first.removeprefix("# ")
+        )
     return titles
 
 
@@ -50,10 +52,14 @@ def page_text(name: str) -> str:
         ends = {page.rpartition("/")[2]: page for page in known}
         near = difflib.get_close_matches(wanted, [*known, *ends], 1)
         action = f"Did you mean {ends.get(near[0], near[0])}? " if near else ""
-        raise UserError("a page of the manual", repr(name), f"{action}List them: scalestudy docs")
+        raise UserError(
+            "a page of the manual", repr(name), f"{action}List them: scalestudy docs"
+        )
     if len(found) > 1:
         raise UserError(
-            "the name of one page", f"{name!r}, which is {' or '.join(found)}", "Name one of them."
+            "the name of one page",
+            f"{name!r}, which is {' or '.join(found)}",
+            "Name one of them.",
         )
     text = (manual_folder() / f"{found[0]}.md").read_text(encoding="utf-8")
     return ATTRIBUTES.sub("", _with_generated_parts(text))
@@ -63,7 +69,9 @@ def _with_generated_parts(text: str) -> str:
     """Insert what the site generates from the code, such as the lists of options."""
     if "<!-- generated:" not in text:
         return text
-    spec = importlib.util.spec_from_file_location("scalestudy_manual", manual_folder() / "generate.py")
+    spec = importlib.util.spec_from_file_location(
+        "scalestudy_manual", manual_folder() / "generate.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -97,7 +97,11 @@ def find_imports(tree: ast.AST, package: str = "") -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and (package or not node.level):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            above = (
+                package.split(".")[: len(package.split(".")) - node.level + 1]
+                if node.level
+                else []
+            )
             base = ".".join([*above, *filter(None, [node.module])])
             if base:
                 yield from (f"{base}.{alias.name}" for alias in node.names)

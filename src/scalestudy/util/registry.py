@@ -26,7 +26,9 @@ class Registry(Generic[Item]):
         built_in: A function that returns the built-in items; by default they are those of `BUILT_IN`.
     """
 
-    def __init__(self, group: str, built_in: Callable[[], Mapping[str, Item]] | None = None) -> None:
+    def __init__(
+        self, group: str, built_in: Callable[[], Mapping[str, Item]] | None = None
+    ) -> None:
         self.group, self._given = group, built_in
         self._loaded: dict[str, Item] = {}
 
@@ -37,8 +39,12 @@ class Registry(Generic[Item]):
     @cached_property
     def _added(self) -> dict[str, EntryPoint]:
         entries: dict[str, EntryPoint] = {}
-        for entry in sorted(entry_points(group=self.group), key=lambda entry: entry.name):
-            if entry.name in self._built_in or (entry.name in entries and entries[entry.name] != entry):
+        for entry in sorted(
+            entry_points(group=self.group), key=lambda entry: entry.name
+        ):
+            if entry.name in self._built_in or (
+                entry.name in entries and entries[entry.name] != entry
+            ):
                 raise UserError(
                     f"one {entry.name!r} in {self.group}",
                     f"another one from {_package(entry)}",
@@ -79,7 +85,9 @@ class Registry(Generic[Item]):
         Raises:
             KeyError: If there is no such item.
         """
-        where = self._built_in[name] if name in self._built_in else self._added[name].value
+        where = (
+            self._built_in[name] if name in self._built_in else self._added[name].value
+        )
         return where.partition(":")[0].strip()
 
     def _load(self, name: str) -> Item:
@@ -107,4 +115,8 @@ def load(where: str) -> Any:
 
 
 def _package(entry: EntryPoint) -> str:
-    return f"the package {entry.dist.name} {entry.dist.version}" if entry.dist else "a package"
+    return (
+        f"the package {entry.dist.name} {entry.dist.version}"
+        if entry.dist
+        else "a package"
+    )

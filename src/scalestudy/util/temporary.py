@@ -36,7 +36,9 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 def _new_folder(held: contextlib.ExitStack, prefix: str) -> Path:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix))
-        with contextlib.suppress(OSError):  # on a file system without locks, no folder is taken for abandoned
+        with contextlib.suppress(
+            OSError
+        ):  # on a file system without locks, no folder is taken for abandoned
             held.enter_context(_locked(folder))
         if folder.exists():  # else another process removed it before it was locked
             return folder

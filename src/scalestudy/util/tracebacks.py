@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from scalestudy.util.errors import escape
 
-_FAULT = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
+_FAULT = re.compile(
+    r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE
+)
 _TRACED = re.compile(r"\s|Detected at node |<stack traces unavailable>")
 """Beginnings of the lines in which TensorFlow prints where a node was traced, before the actual error."""
 LONGEST = 500
@@ -44,17 +46,29 @@ def user_frame(frames: Iterable[Frame]) -> str:
 
 def raised_at(traceback: TracebackType | None) -> list[Frame]:
     """Return the frames of a traceback, the innermost last."""
-    return [Frame(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in walk_tb(traceback)]
+    return [
+        Frame(frame.f_code.co_filename, line, frame.f_code.co_name)
+        for frame, line in walk_tb(traceback)
+    ]
 
 
 def error_text(error: BaseException) -> str:
     """Describe an exception in one line, such as "ValueError: no such thing" or "sys.exit(3)"."""
     if isinstance(error, SystemExit):
         plain = isinstance(error.code, int | str)
-        given = repr(error.code) if plain else "" if error.code is None else _message(error)
+        given = (
+            repr(error.code) if plain else "" if error.code is None else _message(error)
+        )
         return f"sys.exit({escape(given)[:LONGEST]})"
     lines = _lines(_message(error))
-    last = next((i for i, line in enumerate(lines) if not line.endswith((":", "root error(s) found."))), 0)
+    last = next(
+        (
+            i
+            for i, line in enumerate(lines)
+            if not line.endswith((":", "root error(s) found."))
+        ),
+        0,
+    )
     message = escape(" ".join(lines[: last + 1])[:LONGEST])
     return f"{type(error).__name__}{': ' if message else ''}{message}"
 
@@ -63,7 +77,9 @@ def _lines(message: str) -> list[str]:
     """Return the non-empty lines of a message, without the traced places that TensorFlow prints first."""
     lines = [line for line in message.splitlines() if line.strip()]
     if lines and lines[0].startswith("Graph execution error:"):
-        own = next((i for i, line in enumerate(lines) if i and not _TRACED.match(line)), 1)
+        own = next(
+            (i for i, line in enumerate(lines) if i and not _TRACED.match(line)), 1
+        )
         lines[1:own] = []
     return [line.strip() for line in lines]
 
@@ -76,7 +92,10 @@ def locate_error(error: BaseException) -> str:
 
 def crashed_at(text: str) -> list[Frame]:
     """Parse the frames that Python's `faulthandler` writes on a fatal signal; return the innermost last."""
-    frames = [Frame(match["file"], int(match["line"]), match["name"]) for match in _FAULT.finditer(text)]
+    frames = [
+        Frame(match["file"], int(match["line"]), match["name"])
+        for match in _FAULT.finditer(text)
+    ]
     return frames[::-1]
 
 
@@ -89,8 +108,12 @@ def _message(error: BaseException) -> str:
 
 def _users(file: str) -> bool:
     # TensorFlow's AutoGraph runs a copy of the user's functions, with other line numbers.
-    generated = file.startswith("<") or Path(file).name.startswith("__autograph_generated")
-    return not generated and not any(Path(file).is_relative_to(folder) for folder in _installed())
+    generated = file.startswith("<") or Path(file).name.startswith(
+        "__autograph_generated"
+    )
+    return not generated and not any(
+        Path(file).is_relative_to(folder) for folder in _installed()
+    )
 
 
 @cache

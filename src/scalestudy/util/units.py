@@ -43,10 +43,14 @@ def seconds_of(text: str) -> float:
     parts = re.findall(_NUMBER, text)
     units = [TIMES.get(unit, 0.0) for _, unit in parts]
     from_large_to_small = units == sorted(set(units), reverse=True)
-    seconds = sum(float(number) * unit for (number, _), unit in zip(parts, units, strict=True))
+    seconds = sum(
+        float(number) * unit for (number, _), unit in zip(parts, units, strict=True)
+    )
     whole = re.fullmatch(f"{_NUMBER}(?: ?{_NUMBER})*", text)
     if whole is None or 0.0 in units or not from_large_to_small or seconds == 0:
-        raise ValueError('a time above 0 as "90min" or "1h30m", in s, min (or m), h or d')
+        raise ValueError(
+            'a time above 0 as "90min" or "1h30m", in s, min (or m), h or d'
+        )
     return seconds
 
 

@@ -20,14 +20,22 @@ def png(path, depth, colour_type, rows):
     """Write a PNG without Pillow, which cannot write 16-bit colour or 2-bit grey."""
 
     def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data))
+            + kind
+            + data
+            + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     samples = {0: 1, 2: 3, 4: 2, 6: 4}[colour_type]
     width = len(rows[0]) * 8 // (depth * samples)
     header = struct.pack(">IIBBBBB", width, len(rows), depth, colour_type, 0, 0, 0)
     data = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
     path.write_bytes(
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", data)
+        + chunk(b"IEND", b"")
     )
     return path
 
@@ -50,8 +58,12 @@ def test_colour_stays_colour_and_alpha_is_dropped(tmp_path, save):
         assert (read_pixels(path) == COLOUR).all()
 
 
-@pytest.mark.parametrize(("second", "colour"), [((90, 90, 90), False), ((90, 0, 0), True)])
-def test_a_palette_of_greys_is_grey_and_one_of_colours_is_colour(tmp_path, second, colour):
+@pytest.mark.parametrize(
+    ("second", "colour"), [((90, 90, 90), False), ((90, 0, 0), True)]
+)
+def test_a_palette_of_greys_is_grey_and_one_of_colours_is_colour(
+    tmp_path, second, colour
+):
     picture = Image.fromarray((GREY16 > 20000).astype(np.uint8)).convert("P")
     picture.putpalette([0, 0, 0, *second])
     picture.save(tmp_path / "a.png")
@@ -64,7 +76,11 @@ def test_a_palette_of_greys_is_grey_and_one_of_colours_is_colour(tmp_path, secon
 def test_photographs_are_turned_upright(tmp_path, save):
     exif = Image.Exif()
     exif[274] = 6
-    path = save(tmp_path / "a.jpg", np.repeat([[0] * 8, [255] * 8], 8, axis=0).astype(np.uint8), exif=exif)
+    path = save(
+        tmp_path / "a.jpg",
+        np.repeat([[0] * 8, [255] * 8], 8, axis=0).astype(np.uint8),
+        exif=exif,
+    )
     assert read_header(path).size == (8, 16)
     image = read_pixels(path)
     assert image.shape == (8, 16, 1)
@@ -73,25 +89,39 @@ def test_photographs_are_turned_upright(tmp_path, save):
 
 
 @pytest.mark.parametrize(("colour_type", "samples"), [(2, 3), (4, 2), (6, 4)])
-def test_a_png_of_16_bit_colours_is_refused_rather_than_read_with_loss(tmp_path, colour_type, samples):
-    path = png(tmp_path / "deep.png", 16, colour_type, np.zeros((3, 4 * 2 * samples), np.uint8))
-    with pytest.raises(UserError, match=r"deep\.png, in Pillow's mode .*Convert it to TIFF"):
+def test_a_png_of_16_bit_colours_is_refused_rather_than_read_with_loss(
+    tmp_path, colour_type, samples
+):
+    path = png(
+        tmp_path / "deep.png", 16, colour_type, np.zeros((3, 4 * 2 * samples), np.uint8)
+    )
+    with pytest.raises(
+        UserError, match=r"deep\.png, in Pillow's mode .*Convert it to TIFF"
+    ):
         read_header(path)
 
 
 def test_an_environment_that_cannot_decode_it_names_what_it_lacks(tmp_path):
-    with pytest.raises(UserError, match="pip install imagecodecs"), refusing(tmp_path / "a.tif"):
+    with (
+        pytest.raises(UserError, match="pip install imagecodecs"),
+        refusing(tmp_path / "a.tif"),
+    ):
         raise ValueError("<COMPRESSION.LZW: 5> requires the 'imagecodecs' package")
 
 
 @pytest.mark.parametrize(
     ("form", "told"),
     [
-        *((other, "no image inside of a format that is read") for other in ("EPS", "PPM", "JPEG2000")),
+        *(
+            (other, "no image inside of a format that is read")
+            for other in ("EPS", "PPM", "JPEG2000")
+        ),
         *((other, "with 3") for other in ("PNG", "GIF", "WEBP")),
     ],
 )
-def test_another_format_or_an_animation_under_the_name_of_a_still_is_refused(tmp_path, form, told):
+def test_another_format_or_an_animation_under_the_name_of_a_still_is_refused(
+    tmp_path, form, told
+):
     frames = [Image.fromarray(np.roll(COLOUR, i, axis=0)) for i in range(3)]
     more = {"save_all": True, "append_images": frames[1:]} if "3" in told else {}
     frames[0].save(tmp_path / "a.png", format=form, **more)
@@ -109,8 +139,12 @@ def test_a_gif_gives_the_colours_of_its_palette_and_as_a_mask_its_indices(tmp_pa
 
 
 def test_of_a_cameras_pictures_in_one_file_the_first_is_the_image(tmp_path):
-    pictures = [Image.fromarray(np.full((16, 16), value, np.uint8)) for value in (200, 10)]
-    pictures[0].save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=pictures[1:])
+    pictures = [
+        Image.fromarray(np.full((16, 16), value, np.uint8)) for value in (200, 10)
+    ]
+    pictures[0].save(
+        tmp_path / "a.jpg", format="MPO", save_all=True, append_images=pictures[1:]
+    )
     assert read_header(tmp_path / "a.jpg").size == (16, 16)
     assert read_pixels(tmp_path / "a.jpg").min() > 190
 
@@ -119,7 +153,11 @@ def test_of_a_cameras_pictures_in_one_file_the_first_is_the_image(tmp_path):
 @pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.tif"])
 def test_damaged_files_are_named(tmp_path, save, name):
     noise = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
-    path = save(tmp_path / name, noise, **({"compression": "tiff_lzw"} if name.endswith("tif") else {}))
+    path = save(
+        tmp_path / name,
+        noise,
+        **({"compression": "tiff_lzw"} if name.endswith("tif") else {}),
+    )
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(UserError, match=name):
         read_pixels(path)
@@ -131,13 +169,18 @@ def test_damaged_files_are_named(tmp_path, save, name):
 def test_masks_give_their_stored_values(tmp_path, save):
     indices = (np.arange(48).reshape(6, 8) % 4).astype(np.uint8)
     assert (read_mask(save(tmp_path / "grey.png", indices)) == indices).all()
-    assert (read_mask(save(tmp_path / "rgb.png", np.dstack([indices] * 3))) == indices).all()
+    assert (
+        read_mask(save(tmp_path / "rgb.png", np.dstack([indices] * 3))) == indices
+    ).all()
     picture = Image.fromarray(indices).convert("P")
     picture.putdata(indices.ravel().tolist())
     picture.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 9, 9])
     picture.save(tmp_path / "palette.png")
     assert (read_mask(tmp_path / "palette.png") == indices).all()
-    assert sorted(np.unique(read_mask(save(tmp_path / "bits.png", indices > 1)))) == [0, 255]
+    assert sorted(np.unique(read_mask(save(tmp_path / "bits.png", indices > 1)))) == [
+        0,
+        255,
+    ]
     path = png(tmp_path / "two-bit.png", 2, 0, [[0b00011011, 0b00011011]] * 6)
     assert read_mask(path).tolist() == [[0, 1, 2, 3] * 2] * 6
 
@@ -150,11 +193,18 @@ def test_a_coloured_mask_is_refused(tmp_path, save):
 def test_masks_of_many_bits_or_whole_floats_are_whole_numbers(tmp_path, save):
     indices = (np.arange(48).reshape(6, 8) % 4).astype(np.int32)
     for dtype in (np.uint32, np.int32, np.float32):
-        assert (read_mask(save_tiff(tmp_path / "m.tif", indices.astype(dtype))) == indices).all()
-    with pytest.raises(UserError, match=r"m\.tif, with values that are no whole numbers"):
+        assert (
+            read_mask(save_tiff(tmp_path / "m.tif", indices.astype(dtype))) == indices
+        ).all()
+    with pytest.raises(
+        UserError, match=r"m\.tif, with values that are no whole numbers"
+    ):
         read_mask(save_tiff(tmp_path / "m.tif", indices.astype(np.float32) + 0.5))
     assert (
-        read_mask(save_tiff(tmp_path / "m.tif", np.dstack([indices.astype(np.uint16)] * 3))) == indices
+        read_mask(
+            save_tiff(tmp_path / "m.tif", np.dstack([indices.astype(np.uint16)] * 3))
+        )
+        == indices
     ).all()
 
 

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.data.images.decode import Header
-from scalestudy.data.images.form import common_form, covering, fit_size, resize_image, resize_mask, store_as
+from scalestudy.data.images.form import (
+    common_form,
+    covering,
+    fit_size,
+    resize_image,
+    resize_mask,
+    store_as,
+)
 from scalestudy.util.errors import UserError
 
 
@@ -77,7 +84,9 @@ def test_what_float32_cannot_hold_is_refused():
     with pytest.raises(UserError, match=r"a, with values 16777217\.\.16777217"):
         form.of(np.array([[[2**24 + 1]]], np.uint32), "a")
     with pytest.raises(UserError, match="finite"):
-        common_form([header("a", "f4")], None).of(np.array([[[np.nan]]], np.float32), "a")
+        common_form([header("a", "f4")], None).of(
+            np.array([[[np.nan]]], np.float32), "a"
+        )
 
 
 @pytest.mark.parametrize("dtype", ["<u2", ">i8", "?"])
@@ -88,7 +97,10 @@ def test_whole_numbers_that_fit_are_exact(dtype):
 @pytest.mark.parametrize(
     ("array", "dtype", "expected", "received"),
     [
-        *((np.array([1, value]), "f4", "3.4e+38", f"{abs(value):.3g}") for value in (1e39, -1e39, 1e300)),
+        *(
+            (np.array([1, value]), "f4", "3.4e+38", f"{abs(value):.3g}")
+            for value in (1e39, -1e39, 1e300)
+        ),
         *(
             (np.array([value], dtype), "f4", "finite", "")
             for value in (np.nan, -np.inf)
@@ -104,7 +116,9 @@ def test_whole_numbers_that_fit_are_exact(dtype):
         (np.array([(1, 2)], "i4,f4"), "f4", "real numbers", ""),
     ],
 )
-def test_numbers_that_a_type_cannot_hold_are_refused_and_never_wrap_around(array, dtype, expected, received):
+def test_numbers_that_a_type_cannot_hold_are_refused_and_never_wrap_around(
+    array, dtype, expected, received
+):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserError) as refused:
@@ -118,7 +132,9 @@ size = st.tuples(length, length)
 
 
 @given(size, size)
-def test_results_have_the_size_asked_for_and_masks_no_new_values_and_crops_no_padding(own, into):
+def test_results_have_the_size_asked_for_and_masks_no_new_values_and_crops_no_padding(
+    own, into
+):
     mask = (np.arange(own[0] * own[1]).reshape(own) % 3).astype(np.uint8)
     image = resize_image(mask[:, :, None] * 80, into)
     assert image.shape == (*into, 1)
@@ -136,7 +152,9 @@ def test_results_have_the_size_asked_for_and_masks_no_new_values_and_crops_no_pa
     assert (resize_mask(ones, into, "crop") == np.ones(into)).all()
     assert (resize_image(ones[:, :, None], into, "crop") == 1).all()
     height, width = covering(own, into)
-    assert (height == into[0] and width >= into[1]) or (width == into[1] and height >= into[0])
+    assert (height == into[0] and width >= into[1]) or (
+        width == into[1] and height >= into[0]
+    )
 
 
 def test_sixteen_bits_keep_their_depth():
@@ -157,8 +175,13 @@ def test_an_odd_rest_goes_below_and_to_the_right(rest):
     tall, wide = np.ones((8, 4), np.uint8), np.ones((4, 8), np.uint8)
     before = [rest // 2 + number for number in range(4)]
     assert np.flatnonzero(resize_mask(tall, (8, 4 + rest))[0] == 1).tolist() == before
-    assert np.flatnonzero(resize_mask(wide, (4 + rest, 8))[:, 0] == 1).tolist() == before
-    assert np.flatnonzero(resize_image(wide[:, :, None], (4 + rest, 8))[:, 0, 0]).tolist() == before
+    assert (
+        np.flatnonzero(resize_mask(wide, (4 + rest, 8))[:, 0] == 1).tolist() == before
+    )
+    assert (
+        np.flatnonzero(resize_image(wide[:, :, None], (4 + rest, 8))[:, 0, 0]).tolist()
+        == before
+    )
 
 
 def test_cropping_takes_the_centre_and_cuts_the_larger_half_below_and_to_the_right():

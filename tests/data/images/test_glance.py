@@ -10,7 +10,9 @@ RANDOM = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("size", [32, 128])
-def test_a_jpeg_whose_colours_are_all_rare_is_no_mask(tmp_path: Path, size: int) -> None:
+def test_a_jpeg_whose_colours_are_all_rare_is_no_mask(
+    tmp_path: Path, size: int
+) -> None:
     path = tmp_path / "photo.jpg"
     Image.fromarray(RANDOM.integers(0, 255, (size, size, 3), dtype=np.uint8)).save(path)
 
@@ -20,7 +22,9 @@ def test_a_jpeg_whose_colours_are_all_rare_is_no_mask(tmp_path: Path, size: int)
 
 
 @pytest.mark.parametrize("size", [32, 128])
-def test_a_jpeg_of_two_values_smeared_at_their_border_is_a_mask(tmp_path: Path, size: int) -> None:
+def test_a_jpeg_of_two_values_smeared_at_their_border_is_a_mask(
+    tmp_path: Path, size: int
+) -> None:
     path = tmp_path / "mask.jpg"
     pixels = np.zeros((size, size), np.uint8)
     pixels[size // 4 : size // 2, size // 3 : size // 2] = 255

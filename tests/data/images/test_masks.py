@@ -12,7 +12,8 @@ from scalestudy.util.errors import UserError
 def seen(*masks):
     values = MaskValues()
     indices = [
-        values.indices(np.array([mask], np.uint8), f"{number}.png") for number, mask in enumerate(masks)
+        values.indices(np.array([mask], np.uint8), f"{number}.png")
+        for number, mask in enumerate(masks)
     ]
     return values, [each[0].tolist() for each in indices]
 
@@ -73,13 +74,17 @@ def test_colours_of_the_study_file_are_classes_in_their_order(street, ready):
         ),
     ],
 )
-def test_colours_that_name_no_class_for_a_pixel_or_one_for_two_are_refused(street, refusal, colours, told):
+def test_colours_that_name_no_class_for_a_pixel_or_one_for_two_are_refused(
+    street, refusal, colours, told
+):
     assert told in refusal(street, colours=colours).received
 
 
 def test_without_a_table_masks_of_colours_are_refused_naming_the_key(street, refusal):
     error = refusal(street)
-    assert "masks/s0.png" in error.received and "`colours` under [data]" in error.expected
+    assert (
+        "masks/s0.png" in error.received and "`colours` under [data]" in error.expected
+    )
 
 
 def test_grey_values_are_colours_too(mask_folder, ready, save):
@@ -87,14 +92,19 @@ def test_grey_values_are_colours_too(mask_folder, ready, save):
     mask = np.zeros((6, 8), np.uint8)
     mask[0], mask[1] = 128, 255
     save(root / "masks" / "s0.png", mask)
-    prepared = ready(root, colours={"background": "#000000", "edge": "#808080", "cell": "#ffffff"})
+    prepared = ready(
+        root, colours={"background": "#000000", "edge": "#808080", "cell": "#ffffff"}
+    )
     assert prepared.targets[0, :3, 0].tolist() == [1, 2, 0]
     assert prepared.targets[1, :3, 0].tolist() == [2, 2, 0]
 
 
 def test_colours_of_masks_are_listed_once_ready_to_paste(street, refusal, ready):
     error = refusal(street)
-    assert error.received.count("#804080 (49.5%)") == 1 and "masks/s0.png" in error.received
+    assert (
+        error.received.count("#804080 (49.5%)") == 1
+        and "masks/s0.png" in error.received
+    )
     line = 'colours = { class0 = "#808080", class1 = "#804080", class2 = "#000000" }'
     assert line in error.action
     pasted = tomllib.loads(line)["colours"]
@@ -111,15 +121,22 @@ def test_colours_that_no_class_has_are_listed_once_for_all_masks(street, refusal
     assert 'class2 = "#000000", class3 = "#00000a"' in error.action
 
 
-def test_so_many_colours_that_they_are_no_classes_are_not_listed(mask_folder, refusal, save):
+def test_so_many_colours_that_they_are_no_classes_are_not_listed(
+    mask_folder, refusal, save
+):
     root, draw = mask_folder(), np.random.default_rng(0)
     for number in range(4):
-        save(root / "masks" / f"s{number}.png", draw.integers(0, 256, (6, 8, 3), dtype=np.uint8))
+        save(
+            root / "masks" / f"s{number}.png",
+            draw.integers(0, 256, (6, 8, 3), dtype=np.uint8),
+        )
     assert "too many for classes" in refusal(root).action
 
 
 def test_masks_that_number_objects_are_in_doubt():
-    values, _ = seen(list(range(7)), list(range(4)), [0, 1, 2, 3, 4, 5, 0], list(range(9)))
+    values, _ = seen(
+        list(range(7)), list(range(4)), [0, 1, 2, 3, 4, 5, 0], list(range(9))
+    )
     assert values.number_objects()
 
 
@@ -138,7 +155,9 @@ def test_masks_of_classes_are_not(masks):
     assert not values.number_objects()
 
 
-def test_more_object_numbers_than_classes_are_refused_with_what_to_save(mask_folder, refusal, save):
+def test_more_object_numbers_than_classes_are_refused_with_what_to_save(
+    mask_folder, refusal, save
+):
     root = mask_folder()
     save(root / "masks" / "s0.png", np.arange(300, dtype=np.uint16).reshape(15, 20))
     save(root / "images" / "s0.png", np.zeros((15, 20), np.uint8))

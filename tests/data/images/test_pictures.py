@@ -27,7 +27,13 @@ def test_a_difference_shows_what_was_missed_and_what_was_invented():
     truth = np.array([[0, 1, 1, 255, 2]], np.uint8)
     predicted = np.array([[1, 0, 1, 0, 1]], np.uint8)
     (row,) = pictures.difference(np.full((1, 5, 3), 200, np.uint8), truth, predicted)
-    expected = [pictures.FALSE, pictures.MISSED, (100, 100, 100), pictures.UNKNOWN, pictures.CONFUSED]
+    expected = [
+        pictures.FALSE,
+        pictures.MISSED,
+        (100, 100, 100),
+        pictures.UNKNOWN,
+        pictures.CONFUSED,
+    ]
     assert [tuple(pixel) for pixel in row.tolist()] == expected
 
 

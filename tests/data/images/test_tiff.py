@@ -26,7 +26,9 @@ def write(tmp_path):
 @pytest.mark.parametrize("dtype", ["bool", "u1", "u4", "i2", "f2", "f8", ">u2", ">f4"])
 def test_numbers_of_every_type_are_as_they_were_written(write, dtype):
     values = (GREY % 100).astype(dtype)
-    path = write(values, byteorder=">" if dtype[0] == ">" else "<", photometric="minisblack")
+    path = write(
+        values, byteorder=">" if dtype[0] == ">" else "<", photometric="minisblack"
+    )
     assert read_header(path).size == (40, 50)
     pixels = read_pixels(path)
     assert pixels.shape == (40, 50, 1)
@@ -39,10 +41,18 @@ def test_numbers_of_every_type_are_as_they_were_written(write, dtype):
     ("compression", "big"),
     [(None, False), ("zlib", True), ("lzw", False), ("zstd", True)],
 )
-def test_floats_and_deep_colour_are_read_from_every_compression(write, compression, big):
+def test_floats_and_deep_colour_are_read_from_every_compression(
+    write, compression, big
+):
     for values in (GREY.astype(np.float32) / 7, COLOUR):
         predictor = compression in ("zlib", "lzw", "zstd")
-        path = write(values, compression=compression, predictor=predictor, bigtiff=big, tile=(16, 16))
+        path = write(
+            values,
+            compression=compression,
+            predictor=predictor,
+            bigtiff=big,
+            tile=(16, 16),
+        )
         assert np.array_equal(read_pixels(path).squeeze(), values)
 
 
@@ -61,7 +71,9 @@ def test_a_fourth_channel_is_alpha_only_where_the_file_says_so(write):
     assert read_header(path).channels == 4
     assert (read_pixels(path) == values).all()
     for dtype in (np.uint8, np.uint16):
-        path = write(values.astype(dtype), photometric="rgb", extrasamples=["unassalpha"])
+        path = write(
+            values.astype(dtype), photometric="rgb", extrasamples=["unassalpha"]
+        )
         assert read_header(path).channels == 3
         assert (read_pixels(path) == values[..., :3]).all()
 
@@ -84,7 +96,9 @@ def test_deep_images_are_turned_as_pillow_turns_others(write, tmp_path, orientat
 
 
 @pytest.mark.parametrize("kind", [{"imagej": True}, {"ome": True}])
-def test_what_a_microscope_calls_channels_are_channels_and_several_planes_are_refused(write, kind):
+def test_what_a_microscope_calls_channels_are_channels_and_several_planes_are_refused(
+    write, kind
+):
     path = write(PAGES, metadata={"axes": "CYX"}, **kind)
     assert read_header(path).channels == 3
     assert (read_pixels(path) == np.moveaxis(PAGES, 0, -1)).all()
@@ -100,7 +114,9 @@ def test_a_thumbnail_beside_an_image_is_no_stack(tmp_path):
     assert (read_pixels(tmp_path / "a.tif")[:, :, 0] == GREY).all()
 
 
-def test_colours_that_would_have_to_be_converted_are_refused_but_a_mask_may_have_a_palette(write):
+def test_colours_that_would_have_to_be_converted_are_refused_but_a_mask_may_have_a_palette(
+    write,
+):
     indices = (GREY % 5).astype(np.uint8)
     path = write(indices, photometric="palette", colormap=np.zeros((3, 256), "u2"))
     assert (read_mask(path) == indices).all()
@@ -122,7 +138,9 @@ def test_a_truncated_file_is_named_and_never_filled_with_zeros(write, compressio
 
 
 @pytest.mark.parametrize("second", [GREY.astype(np.uint8), np.tile(GREY, (2, 2))])
-def test_pages_of_another_type_or_larger_than_the_first_are_not_left_silently(tmp_path, second):
+def test_pages_of_another_type_or_larger_than_the_first_are_not_left_silently(
+    tmp_path, second
+):
     with tifffile.TiffWriter(tmp_path / "a.tif") as file:
         file.write(GREY)
         file.write(second)

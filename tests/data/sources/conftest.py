@@ -36,7 +36,10 @@ def paired(listed: Callable[..., Listing]) -> Callable[..., list[tuple[str, ...]
 
     def paired(root: Path, **keys: Any) -> list[tuple[str, ...]]:
         samples = listed(root, **keys).samples
-        return [tuple(file.relative_to(root).as_posix() for file in sample.files) for sample in samples]
+        return [
+            tuple(file.relative_to(root).as_posix() for file in sample.files)
+            for sample in samples
+        ]
 
     return paired
 
@@ -47,7 +50,10 @@ def labelled(listed: Callable[..., Listing]) -> Callable[..., dict[str, object]]
 
     def labelled(root: Path, **keys: Any) -> dict[str, object]:
         samples = listed(root, **keys).samples
-        return {sample.image.relative_to(root).as_posix(): sample.target for sample in samples}
+        return {
+            sample.image.relative_to(root).as_posix(): sample.target
+            for sample in samples
+        }
 
     return labelled
 

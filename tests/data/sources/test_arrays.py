@@ -29,7 +29,9 @@ def npz(tmp_path):
 
 def test_classes_with_a_test_set(npz, ready):
     x, y = images(9), np.arange(9) % 3
-    prepared = ready(npz(x_train=x[:6], y_train=y[:6], x_test=x[6:], y_test=y[6:, None]))
+    prepared = ready(
+        npz(x_train=x[:6], y_train=y[:6], x_test=x[6:], y_test=y[6:, None])
+    )
     assert prepared.kind == "classes"
     assert prepared.given == {"train": (0, 6), "test": (6, 9)}
     assert (prepared.inputs[:, :, :, 0] == x).all()
@@ -47,7 +49,12 @@ def test_a_validation_set_comes_after_the_training_set(npz, ready):
 @pytest.mark.parametrize("trailing", [(), (1,)])
 def test_targets_of_the_images_shape_are_masks(npz, ready, trailing):
     masks = (images(4) > 99).astype(np.uint8) * 255
-    prepared = ready(npz(x_train=images(4, shape=(5, 7, 3)), y_train=masks.reshape(4, 5, 7, *trailing)))
+    prepared = ready(
+        npz(
+            x_train=images(4, shape=(5, 7, 3)),
+            y_train=masks.reshape(4, 5, 7, *trailing),
+        )
+    )
     assert prepared.kind == "masks"
     assert prepared.input_shape == (5, 7, 3)
     assert (prepared.targets == masks // 255).all()
@@ -83,25 +90,58 @@ TWO = {"x_train": images(2), "y_train": [0, 1]}
         ({"x_test": images(2), "y_test": [0, 1]}, "x_test"),
         ({"x_train": images(2)}, "x_train"),
         ({"x_train": images(3), "y_train": [0, 1]}, "y_train of shape [2]"),
-        ({"x_train": images(3), "y_train": np.eye(3, dtype=int)}, "y_train of shape [3, 3]"),
-        ({"x_train": images(2), "y_train": [0.0, 1.0]}, "y_train of shape [2], float64"),
-        ({"x_train": images(2, shape=(3, 9, 9)), "y_train": [0, 1]}, "x_train of shape [2, 3, 9, 9]"),
+        (
+            {"x_train": images(3), "y_train": np.eye(3, dtype=int)},
+            "y_train of shape [3, 3]",
+        ),
+        (
+            {"x_train": images(2), "y_train": [0.0, 1.0]},
+            "y_train of shape [2], float64",
+        ),
+        (
+            {"x_train": images(2, shape=(3, 9, 9)), "y_train": [0, 1]},
+            "x_train of shape [2, 3, 9, 9]",
+        ),
         ({"x_train": images(3), "y_train": [0, 1, 3]}, "3 in y_train"),
         ({"x_train": images(3), "y_train": [0, 0, 0]}, "'0'"),
         ({"x_train": images(3), "y_train": [0, 1, -1]}, "-1 in y_train"),
         ({"x_train": np.full((2, 4, 4), np.nan), "y_train": [0, 1]}, "x_train[0]"),
         ({"x_train": np.full((2, 4, 4), 1e39), "y_train": [0, 1]}, "1e+39"),
         ({"x_train": images(2) * 1j, "y_train": [0, 1]}, "complex128"),
-        ({"x_train": images(0), "y_train": np.zeros(0, int)}, "x_train of shape [0, 5, 7]"),
-        ({"x_train": images(2), "y_train": np.array([0, 2**64 - 1], np.uint64)}, f"0..{2**64 - 1}"),
+        (
+            {"x_train": images(0), "y_train": np.zeros(0, int)},
+            "x_train of shape [0, 5, 7]",
+        ),
+        (
+            {"x_train": images(2), "y_train": np.array([0, 2**64 - 1], np.uint64)},
+            f"0..{2**64 - 1}",
+        ),
         ({**TWO, "x_test": images(2), "y_test": [1, 2]}, "2 in y_test"),
-        ({**TWO, "x_test": images(2) > 9, "y_test": [0, 1]}, "x_test of shape [2, 5, 7], bool"),
-        ({**TWO, "x_test": images(2, float), "y_test": [0, 1]}, "x_test of shape [2, 5, 7], float64"),
-        ({**TWO, "x_test": images(2, shape=(4, 4)), "y_test": [0, 1]}, "x_test of shape [2, 4, 4]"),
-        ({**TWO, "x_test": images(2), "y_test": images(2)}, "y_test of shape [2, 5, 7]"),
-        ({"x_train": images(2), "y_train": np.full((2, 5, 7), 2**64 - 1, np.uint64)}, "y_train[0]"),
+        (
+            {**TWO, "x_test": images(2) > 9, "y_test": [0, 1]},
+            "x_test of shape [2, 5, 7], bool",
+        ),
+        (
+            {**TWO, "x_test": images(2, float), "y_test": [0, 1]},
+            "x_test of shape [2, 5, 7], float64",
+        ),
+        (
+            {**TWO, "x_test": images(2, shape=(4, 4)), "y_test": [0, 1]},
+            "x_test of shape [2, 4, 4]",
+        ),
+        (
+            {**TWO, "x_test": images(2), "y_test": images(2)},
+            "y_test of shape [2, 5, 7]",
+        ),
+        (
+            {"x_train": images(2), "y_train": np.full((2, 5, 7), 2**64 - 1, np.uint64)},
+            "y_train[0]",
+        ),
         ({"x_train": images(2), "y_train": np.full((2, 5, 7), 9)}, "y_train[0]"),
-        ({"x_train": images(2, int), "y_train": [0, 1]}, "x_train of shape [2, 5, 7], int64"),
+        (
+            {"x_train": images(2, int), "y_train": [0, 1]},
+            "x_train of shape [2, 5, 7], int64",
+        ),
         ({"x_train": images(1), "y_train": [0]}, "1 in"),
         ({"x_train": images(2), "y_train": np.empty(2, object)}, "y_train"),
     ],
@@ -114,7 +154,9 @@ def test_other_arrays_are_refused(npz, refusal, arrays, named):
 
 def test_other_members_are_left_out(npz, ready):
     prepared = ready(npz(x_train=images(3), y_train=[0, 1, 0], weights=np.ones(3)))
-    assert [(group.count, group.names) for group in prepared.left_out] == [(1, ("weights",))]
+    assert [(group.count, group.names) for group in prepared.left_out] == [
+        (1, ("weights",))
+    ]
 
 
 Y = np.array([0, 1, 0, 1])
@@ -158,7 +200,14 @@ def test_a_header_that_claims_another_size_is_refused(archive, shape):
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\x93NUMPY\x09\x00", b"no array", claimed("(" * 4000), claimed("__import__('os')")]
+    "data",
+    [
+        b"",
+        b"\x93NUMPY\x09\x00",
+        b"no array",
+        claimed("(" * 4000),
+        claimed("__import__('os')"),
+    ],
 )
 def test_a_member_that_is_no_array_is_refused(archive, data):
     assert "x_train: " in refusal_of(archive({"x_train.npy": data}))
@@ -170,14 +219,23 @@ def test_a_pickle_is_never_loaded(archive, tmp_path):
             return os.mkdir, (str(tmp_path / "harm"),)
 
     body = pickle.dumps(Harm())
-    assert "Python objects" in refusal_of(archive({"x_train.npy": npy((1,), "|O", body)}))
+    assert "Python objects" in refusal_of(
+        archive({"x_train.npy": npy((1,), "|O", body)})
+    )
     refusal_of(archive({"x_train.npy": body}))
     assert not (tmp_path / "harm").exists()
 
 
-def test_names_that_climb_out_of_the_archive_are_not_extracted(archive, ready, tmp_path):
-    members = {"x_train.npy": npy((4, 5, 7), data=X.tobytes()), "y_train.npy": npy((4,), data=b"\0\1\0\1")}
-    path = archive({"../../x_train.npy": b"harm", "/tmp/y_train.npy": b"harm", **members})
+def test_names_that_climb_out_of_the_archive_are_not_extracted(
+    archive, ready, tmp_path
+):
+    members = {
+        "x_train.npy": npy((4, 5, 7), data=X.tobytes()),
+        "y_train.npy": npy((4,), data=b"\0\1\0\1"),
+    }
+    path = archive(
+        {"../../x_train.npy": b"harm", "/tmp/y_train.npy": b"harm", **members}
+    )
     prepared = ready(path)
     assert (prepared.inputs[..., 0] == X).all()
     assert prepared.left_out[0].names == ("../../x_train", "/tmp/y_train")

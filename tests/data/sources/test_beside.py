@@ -18,11 +18,15 @@ def keys_in(text):
     return tomllib.loads("\n".join(f"{key} = {value}" for key, value in pairs.items()))
 
 
-BREEDS = "id,breed,age\n" + "".join(f"a{i},{'boxer' if i % 2 else 'pug'},{i}.5\n" for i in range(1, 5))
+BREEDS = "id,breed,age\n" + "".join(
+    f"a{i},{'boxer' if i % 2 else 'pug'},{i}.5\n" for i in range(1, 5)
+)
 
 
 @pytest.mark.parametrize("below", ["", "train"])
-def test_a_table_in_or_beside_the_folder_is_named_with_its_columns(tree, refused, listed, below):
+def test_a_table_in_or_beside_the_folder_is_named_with_its_columns(
+    tree, refused, listed, below
+):
     root = tree("train/a{}.jpg", "train/a4.jpg", "test/b1.jpg")
     (root / "labels.csv").write_text(BREEDS)
     error = refused(root / below)
@@ -37,7 +41,9 @@ def test_a_file_of_arrays_in_the_folder_is_named(tree, refused):
     assert keys_in(refused(root).action) == {"source": str(root / "mnist.npz")}
 
 
-def test_a_table_without_usual_columns_is_refused_with_its_columns_and_those_that_would_do(tree, refused):
+def test_a_table_without_usual_columns_is_refused_with_its_columns_and_those_that_would_do(
+    tree, refused
+):
     root = tree("train/a{}.jpg", "train/a4.jpg")
     (root / "labels.csv").write_text(BREEDS)
     error = refused(root / "labels.csv")
@@ -53,7 +59,13 @@ def test_a_column_of_files_with_an_unusual_name_is_named_too(tree, refused):
 
 @pytest.mark.parametrize(
     "text",
-    ["id,breed\nz1,pug\nz2,pug\n", "id,weight\na1,0.31\na2,0.72\na3,1.05\n", "id\na1\na2\n", "\0\n", ""],
+    [
+        "id,breed\nz1,pug\nz2,pug\n",
+        "id,weight\na1,0.31\na2,0.72\na3,1.05\n",
+        "id\na1\na2\n",
+        "\0\n",
+        "",
+    ],
 )
 def test_a_table_that_names_no_images_or_no_classes_is_not(tree, refused, text):
     root = tree("a{}.jpg")
@@ -70,7 +82,9 @@ def test_a_table_that_names_no_images_or_no_classes_is_not(tree, refused, text):
         (("{}-left.png", "{}-right.png"), ["left", "right"]),
     ],
 )
-def test_classes_in_the_names_of_files_are_found_with_their_pattern(tree, refused, listed, names, classes):
+def test_classes_in_the_names_of_files_are_found_with_their_pattern(
+    tree, refused, listed, names, classes
+):
     root = tree(*names)
     pattern = keys_in(refused(root).action)["label_pattern"]
     assert listed(root, label_pattern=pattern).classes == classes
@@ -94,7 +108,9 @@ def test_the_folder_around_is_named_if_it_can_be_read(tree, refused, files, belo
     assert len(list_samples(source, data_of(source)).samples) == 3
 
 
-def test_a_single_folder_of_images_is_no_class_and_a_table_beside_it_is_named(tree, refused):
+def test_a_single_folder_of_images_is_no_class_and_a_table_beside_it_is_named(
+    tree, refused
+):
     root = tree("pictures/a{}.jpg", "pictures/a4.jpg")
     (root / "labels.csv").write_text(BREEDS)
     error = refused(root)

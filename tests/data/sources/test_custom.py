@@ -33,7 +33,12 @@ def read(data):
 
 def set_of(folder, text, **keys):
     (folder / "t.py").write_text(text)
-    return data_of(keys.pop("source", folder / "t.py"), read=folder / "t.py", cache=folder / "cache", **keys)
+    return data_of(
+        keys.pop("source", folder / "t.py"),
+        read=folder / "t.py",
+        cache=folder / "cache",
+        **keys,
+    )
 
 
 @pytest.fixture
@@ -47,15 +52,25 @@ def test_named_arrays_are_stored_as_they_are_and_texts_as_numbers(table):
     made, told = None, []
     made = prepare(table, on_progress=lambda done, count: told.append((done, count)))
     assert made.kind == "custom" and made.count == 3
-    assert made.inputs["age"].tolist() == [30, 40, 50] and made.inputs["age"].dtype == np.float32
+    assert (
+        made.inputs["age"].tolist() == [30, 40, 50]
+        and made.inputs["age"].dtype == np.float32
+    )
     assert made.inputs["sex"].tolist() == [0, 1, 1]
     assert made.targets.tolist() == [1.5, 2.5, 3.5] and made.targets.dtype == np.float64
     inputs, target = made.columns
     assert inputs["sex"].vocabulary == ("f", "m")
-    assert (inputs["age"].shape, inputs["age"].lowest, inputs["age"].highest) == ((), 30, 50)
+    assert (inputs["age"].shape, inputs["age"].lowest, inputs["age"].highest) == (
+        (),
+        30,
+        50,
+    )
     assert target.classes == 0
     assert told[-1] == (3, 3)
-    assert made.understood == "inputs age [] of float32, sex [] of 2 texts; targets [] of float64"
+    assert (
+        made.understood
+        == "inputs age [] of float32, sex [] of 2 texts; targets [] of float64"
+    )
 
 
 @pytest.mark.slow
@@ -70,13 +85,20 @@ def test_it_is_read_once_and_anew_when_the_file_that_it_reads_has_changed(table)
 
 def test_sequences_keep_their_lengths_and_given_splits_their_rows(tmp_path):
     made = prepare(set_of(tmp_path, GENERATOR))
-    assert made.has_sequences and made.given == {"train": (0, 12), "validation": (12, 16)}
+    assert made.has_sequences and made.given == {
+        "train": (0, 12),
+        "validation": (12, 16),
+    }
     assert np.diff(made.inputs.offsets).tolist() == [*range(1, 13), *range(20, 24)]
     assert made.columns[0].shape == (None,) and made.classes == 2
     split = ensure_split(made, None, 0)
-    assert (split.train.tolist(), split.validation.tolist()) == ([*range(12)], [*range(12, 16)])
+    assert (split.train.tolist(), split.validation.tolist()) == (
+        [*range(12)],
+        [*range(12, 16)],
+    )
     assert (
-        json.loads((made.path / "meta.json").read_text())["groups"][:5] == ["group 0"] * 3 + ["group 1"] * 2
+        json.loads((made.path / "meta.json").read_text())["groups"][:5]
+        == ["group 0"] * 3 + ["group 1"] * 2
     )
 
 
@@ -95,7 +117,9 @@ def test_a_damaged_column_is_found(tmp_path):
         ("os.kill(os.getpid(), 9)", RunError, "ended by SIGKILL"),
     ],
 )
-def test_a_read_that_fails_is_told_with_its_line_and_leaves_nothing(tmp_path, body, kind, told):
+def test_a_read_that_fails_is_told_with_its_line_and_leaves_nothing(
+    tmp_path, body, kind, told
+):
     with pytest.raises(kind, match=told):
         prepare(set_of(tmp_path, f"import os\ndef read(data):\n    {body}\n"))
     assert not [path for path in (tmp_path / "cache").iterdir() if path.is_dir()]
@@ -111,7 +135,10 @@ def test_groups_of_samples_without_a_class_stay_on_one_side(tmp_path):
     made = prepare(set_of(tmp_path, text))
     assert made.classes == 0
     split = ensure_split(made, 0.25, 0)
-    assert len({made.groups[row] for row in split.validation.tolist()}) == 1 and len(split.validation) == 3
+    assert (
+        len({made.groups[row] for row in split.validation.tolist()}) == 1
+        and len(split.validation) == 3
+    )
 
 
 def test_nothing_cuts_what_a_file_reads(tmp_path):
@@ -122,7 +149,10 @@ def test_nothing_cuts_what_a_file_reads(tmp_path):
 @pytest.mark.slow
 def test_a_read_that_gives_nothing_is_ended_with_its_line(tmp_path):
     with pytest.raises(UserError, match=r"line 3 \(in read\)"):
-        prepare(set_of(tmp_path, "def read(data):\n    yield 1, 0\n    while True: pass\n"), within=1)
+        prepare(
+            set_of(tmp_path, "def read(data):\n    yield 1, 0\n    while True: pass\n"),
+            within=1,
+        )
 
 
 TEXT = """
@@ -149,8 +179,13 @@ def code(folder, text):
 def test_what_read_needs_decides_and_the_loss_does_only_where_read_uses_it(tmp_path):
     first = code(tmp_path, TEXT)
     assert "loss" not in first
-    assert code(tmp_path, TEXT + "\ndef model(data):\n    return keras.Sequential()\n") == first
-    assert code(tmp_path, TEXT.replace("data.source)", "data.source)  # another")) == first
+    assert (
+        code(tmp_path, TEXT + "\ndef model(data):\n    return keras.Sequential()\n")
+        == first
+    )
+    assert (
+        code(tmp_path, TEXT.replace("data.source)", "data.source)  # another")) == first
+    )
     text = "def loss():\n    return 1\n\ndef read(data):\n    return loss()\n"
     assert code(tmp_path, text) != code(tmp_path, text.replace("1", "2"))
 

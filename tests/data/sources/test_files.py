@@ -5,7 +5,14 @@ import socket
 
 import pytest
 
-from scalestudy.data.sources.files import NO_IMAGE, LeftOut, Tree, role, split_of, strip_suffix
+from scalestudy.data.sources.files import (
+    NO_IMAGE,
+    LeftOut,
+    Tree,
+    role,
+    split_of,
+    strip_suffix,
+)
 
 
 def names(files):
@@ -14,7 +21,14 @@ def names(files):
 
 def test_images_and_others_are_found_at_any_depth_but_not_those_of_the_system(tree):
     root = tree(
-        "b.PNG", "a/1.png", "a/b/2.jpg", "a/notes.txt", "x.heic", ".git/x.png", "._1.png", "@eaDir/1.png"
+        "b.PNG",
+        "a/1.png",
+        "a/b/2.jpg",
+        "a/notes.txt",
+        "x.heic",
+        ".git/x.png",
+        "._1.png",
+        "@eaDir/1.png",
     )
     found = Tree.of(root)
     assert names(found.images) == ["1.png", "2.jpg", "b.PNG"]
@@ -37,7 +51,10 @@ def test_of_links_to_one_folder_the_first_by_name_is_read(tree, tmp_path):
     (tmp_path / "elsewhere" / "1.png").touch()
     for name in "cab":
         (root / name).symlink_to(tmp_path / "elsewhere")
-    assert names(Tree.of(root).images) == ["2.png", "1.png"] and Tree.of(root).images[1].parent.name == "a"
+    assert (
+        names(Tree.of(root).images) == ["2.png", "1.png"]
+        and Tree.of(root).images[1].parent.name == "a"
+    )
 
 
 def test_a_pipe_a_socket_a_device_and_a_broken_link_are_no_images(tree, monkeypatch):
@@ -95,7 +112,10 @@ def test_many_are_counted_and_the_first_are_named_without_control_characters(tre
                 "maxy": ("maxy", None),
             },
         ),
-        (split_of, dict.fromkeys(("train", "Training", "train2017", "stage1_train"), "train")),
+        (
+            split_of,
+            dict.fromkeys(("train", "Training", "train2017", "stage1_train"), "train"),
+        ),
         (split_of, {"test_set": "test", "valid": "validation"}),
         (split_of, dict.fromkeys(("test1", "trains", "dataset", "train_masks"))),
     ],

@@ -58,7 +58,9 @@ def test_a_mask_of_another_size_is_named(mask_folder, refusal, save):
 
 
 @pytest.mark.parametrize("values", [(0, 3), (0, 128, 255), (7, 8)])
-def test_unexpected_values_are_named_with_their_mask(mask_folder, refusal, save, values):
+def test_unexpected_values_are_named_with_their_mask(
+    mask_folder, refusal, save, values
+):
     root = mask_folder(values=(0, 1))
     save(root / "masks" / "s2.png", np.resize(np.array(values, np.uint8), (6, 8)))
     error = refusal(root)
@@ -71,7 +73,9 @@ def test_the_smear_of_a_jpeg_mask_gets_a_hint(mask_folder, refusal, save):
     (root / "masks" / "s2.png").unlink()
     save(root / "masks" / "s2.jpg", square(255), quality=60)
     error = refusal(root)
-    assert "masks/s2.jpg with values" in error.received and "JPEG smears" in error.action
+    assert (
+        "masks/s2.jpg with values" in error.received and "JPEG smears" in error.action
+    )
 
 
 def test_binary_and_index_masks_do_not_mix(mask_folder, refusal, save):
@@ -89,7 +93,9 @@ def test_eight_bits_among_sixteen_are_widened_and_told(mask_folder, ready, save)
     assert (prepared.inputs.dtype, prepared.scale) == (np.uint16, 1 / 65535)
     assert prepared.inputs[3, 0, 0, 0] == 30 * 257
     assert prepared.inputs[2, 1, 1, 0] == 999
-    assert prepared.remarks == ("images of 8-bit grey (3), 16-bit grey (1), stored as uint16 grey",)
+    assert prepared.remarks == (
+        "images of 8-bit grey (3), 16-bit grey (1), stored as uint16 grey",
+    )
 
 
 def test_the_range_of_floats_is_told(tmp_path, ready, save):
@@ -98,7 +104,10 @@ def test_the_range_of_floats_is_told(tmp_path, ready, save):
         save(floats / "images" / f"s{i}.tif", square(2.5 * i - 0.5, dtype=np.float32))
         save(floats / "masks" / f"s{i}.png", square(1))
     (_, told) = ready(floats).remarks
-    assert "float32 as they are: models see -0.5 to 2;" in told and "value_range = [LOW, HIGH]" in told
+    assert (
+        "float32 as they are: models see -0.5 to 2;" in told
+        and "value_range = [LOW, HIGH]" in told
+    )
     scaled = ready(floats, value_range=(-1.0, 3.0))
     assert scaled.inputs.max() == 0.75 and scaled.scale == 1
     assert "with -1 to 3 as 0 to 1: models see 0.125 to 0.75" in scaled.remarks[1]
@@ -124,7 +133,9 @@ def turned(save, path, size, orientation):
     return save(path, np.arange(np.prod(size), dtype=np.uint8).reshape(size), exif=exif)
 
 
-@pytest.mark.parametrize(("orientation", "size"), [(3, (6, 8)), (2, (6, 8)), (6, (6, 6))])
+@pytest.mark.parametrize(
+    ("orientation", "size"), [(3, (6, 8)), (2, (6, 8)), (6, (6, 6))]
+)
 @pytest.mark.parametrize("name", ["s1.png", "s1.tif"])
 def test_a_turned_photograph_whose_mask_may_lie_either_way_is_refused(
     mask_folder, refusal, save, orientation, size, name
@@ -138,12 +149,17 @@ def test_a_turned_photograph_whose_mask_may_lie_either_way_is_refused(
     assert "masks/s1.png" in received
 
 
-def test_a_turned_photograph_whose_mask_is_upright_by_its_size_is_turned(mask_folder, ready, save):
+def test_a_turned_photograph_whose_mask_is_upright_by_its_size_is_turned(
+    mask_folder, ready, save
+):
     root = mask_folder()
     turned(save, root / "images" / "s1.png", (8, 6), 6)
     save(root / "masks" / "s1.png", square(255))
     prepared = ready(root)
-    assert prepared.inputs[1, :, :, 0].tolist() == np.rot90(np.arange(48).reshape(8, 6), -1).tolist()
+    assert (
+        prepared.inputs[1, :, :, 0].tolist()
+        == np.rot90(np.arange(48).reshape(8, 6), -1).tolist()
+    )
 
 
 @pytest.fixture
@@ -155,7 +171,9 @@ def voc(tmp_path, save):
             save(tmp_path / "voc" / "JPEGImages" / f"{number}.jpg", square(9))
             mask = Image.fromarray(square(value))
             mask.putpixel((0, 0), 255)
-            mask.putpalette([channel for index in range(256) for channel in (index, 255 - index, 7)])
+            mask.putpalette(
+                [channel for index in range(256) for channel in (index, 255 - index, 7)]
+            )
             (tmp_path / "voc" / "SegmentationClass").mkdir(exist_ok=True)
             mask.save(tmp_path / "voc" / "SegmentationClass" / f"{number}.png")
         return tmp_path / "voc"
@@ -211,8 +229,14 @@ def test_all_that_are_refused_are_named_at_the_end():
 def test_damaged_files_of_a_set_are_named_together(tmp_path, refusal, save):
     draw, root = np.random.default_rng(0), tmp_path / "noise"
     for i in range(6):
-        save(root / "images" / f"{i}.jpg", draw.integers(0, 256, (60, 60), dtype=np.uint8))
-        save(root / "masks" / f"{i}.png", np.arange(3600, dtype=np.uint8).reshape(60, 60) // 64 % 2 * 255)
+        save(
+            root / "images" / f"{i}.jpg",
+            draw.integers(0, 256, (60, 60), dtype=np.uint8),
+        )
+        save(
+            root / "masks" / f"{i}.png",
+            np.arange(3600, dtype=np.uint8).reshape(60, 60) // 64 % 2 * 255,
+        )
     image, mask = root / "images" / "1.jpg", root / "masks" / "2.png"
     for file in (image, mask):
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
@@ -220,6 +244,8 @@ def test_damaged_files_of_a_set_are_named_together(tmp_path, refusal, save):
     received = refusal(root).received
     assert f"{image}: " in received and f"{mask}: " in received
     assert received.endswith("and 1 files with other faults")
-    for number, (content, told) in enumerate([(b"", "an empty file"), (b"<html>", "no image inside")], 3):
+    for number, (content, told) in enumerate(
+        [(b"", "an empty file"), (b"<html>", "no image inside")], 3
+    ):
         (root / "images" / f"{number}.jpg").write_bytes(content)
         assert told in refusal(root).received

@@ -27,7 +27,11 @@ def pictures():
 
 def test_the_source_makes_grey_images_with_masks(ready):
     prepared = ready("indents:3", image_size=(48, 64))
-    assert (prepared.kind, prepared.count, prepared.input_shape) == ("masks", 3, (48, 64, 1))
+    assert (prepared.kind, prepared.count, prepared.input_shape) == (
+        "masks",
+        3,
+        (48, 64, 1),
+    )
     assert prepared.inputs.dtype == np.uint8
     assert prepared.class_names == ("background", "indent")
     assert set(np.unique(prepared.targets)) == {0, 1}
@@ -35,7 +39,9 @@ def test_the_source_makes_grey_images_with_masks(ready):
 
 
 def test_another_seed_makes_another_set(ready):
-    first, second = (ready("indents:2", image_size=(32, 48), seed=seed) for seed in (0, 1))
+    first, second = (
+        ready("indents:2", image_size=(32, 48), seed=seed) for seed in (0, 1)
+    )
     assert first.path != second.path
     assert (first.inputs[:] != second.inputs[:]).any()
 
@@ -43,16 +49,26 @@ def test_another_seed_makes_another_set(ready):
 @pytest.mark.parametrize(
     ("source", "size", "expected"),
     [
-        *((f"indents:{count}", None, "indents:COUNT") for count in ("", "x", "1", "-4", "2.5")),
+        *(
+            (f"indents:{count}", None, "indents:COUNT")
+            for count in ("", "x", "1", "-4", "2.5")
+        ),
         ("indents:2", (15, 40), "16 x 16"),
     ],
 )
-def test_a_count_that_is_none_and_a_size_too_small_for_an_indent_are_refused(refusal, source, size, expected):
+def test_a_count_that_is_none_and_a_size_too_small_for_an_indent_are_refused(
+    refusal, source, size, expected
+):
     assert expected in refusal(source, image_size=size).expected
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31), st.integers(0, 10_000), st.integers(16, 90), st.integers(16, 90))
+@given(
+    st.integers(0, 2**31),
+    st.integers(0, 10_000),
+    st.integers(16, 90),
+    st.integers(16, 90),
+)
 def test_any_size_works_and_repeats(seed, index, height, width):
     image, mask = make_micrograph(seed, index, (height, width))
     assert image.shape == mask.shape == (height, width)

@@ -3,8 +3,17 @@
 import pytest
 
 
-def test_classes_are_their_folders_in_order_and_what_lies_beside_is_told(tree, labelled, listed):
-    root = tree("cat/{}.png", "Dog/{}.jpg", "10/1.png", "9/deep/1.png", "notes.txt", "cat/Thumbs.db")
+def test_classes_are_their_folders_in_order_and_what_lies_beside_is_told(
+    tree, labelled, listed
+):
+    root = tree(
+        "cat/{}.png",
+        "Dog/{}.jpg",
+        "10/1.png",
+        "9/deep/1.png",
+        "notes.txt",
+        "cat/Thumbs.db",
+    )
     assert labelled(root)["Dog/1.jpg"] == "Dog"
     assert labelled(root)["9/deep/1.png"] == "9"
     assert listed(root).classes == ["9", "10", "Dog", "cat"]
@@ -41,7 +50,11 @@ def table(tree):
 
 def test_files_and_classes_are_told_by_the_names_of_columns(table, listed, labelled):
     root = table()
-    assert labelled(root) == {"img/a1.png": "cat", "img/a2.png": "dog", "img/a3.png": "cat"}
+    assert labelled(root) == {
+        "img/a1.png": "cat",
+        "img/a2.png": "dog",
+        "img/a3.png": "cat",
+    }
     assert listed(root).understood == (
         "labels.csv: files in the column 'image_id', classes in the column 'label'"
     )
@@ -58,7 +71,9 @@ def test_files_and_classes_are_told_by_the_names_of_columns(table, listed, label
         'file,class\r\n"a1.png","1"\r\n"a2.png","2"\r\n"a3.png","10"\r\n',
     ],
 )
-def test_extensions_folders_separators_and_spaces_may_be_as_they_are(table, listed, labelled, text):
+def test_extensions_folders_separators_and_spaces_may_be_as_they_are(
+    table, listed, labelled, text
+):
     root = table(text)
     assert labelled(root) == {"img/a1.png": "1", "img/a2.png": "2", "img/a3.png": "10"}
     assert listed(root).classes == ["1", "2", "10"]
@@ -73,7 +88,9 @@ def test_columns_can_be_said(table, labelled, refused):
 def test_images_in_no_row_are_left_out_as_kaggles_test_set_is(tree, listed, refused):
     root = tree("train_images/{}.jpg", "test_images/t{}.jpg", "notes.txt")
     (root / "train.csv").write_text("image_id,label\n1.jpg,0\n2.jpg,1\n3.jpg,1\n")
-    assert {sample.image.parent.name for sample in listed(root).samples} == {"train_images"}
+    assert {sample.image.parent.name for sample in listed(root).samples} == {
+        "train_images"
+    }
     assert [(each.count, each.names[0]) for each in listed(root).left_out] == [
         (3, "test_images/t1.jpg"),
         (1, "notes.txt"),
@@ -100,32 +117,46 @@ def test_a_table_without_such_columns_is_no_source(table, refused):
     ],
 )
 def test_rows_that_cannot_be_samples_are_named(table, refused, row, told):
-    assert told in refused(table(f"file,label\na1.png,cat\na2.png,dog\n{row}\n")).received
+    assert (
+        told in refused(table(f"file,label\na1.png,cat\na2.png,dog\n{row}\n")).received
+    )
 
 
 def test_a_table_that_is_not_utf8_or_of_headings_alone_is_refused(tree, refused):
     root = tree("a1.png", "a2.png")
-    (root / "labels.csv").write_text("file,label\na1.png,cat\na2.png,ros\xe9\n", encoding="latin-1")
+    (root / "labels.csv").write_text(
+        "file,label\na1.png,cat\na2.png,ros\xe9\n", encoding="latin-1"
+    )
     assert str(root / "labels.csv") in refused(root).received
     (root / "labels.csv").write_text("file,label\n")
     assert "none in" in refused(root).received
 
 
-def test_two_files_of_one_name_are_refused_where_nothing_tells_them_apart(table, tree, refused):
+def test_two_files_of_one_name_are_refused_where_nothing_tells_them_apart(
+    table, tree, refused
+):
     root = table()
     tree("other/a1.png")
     assert "img/a1.png and" in refused(root).received
 
 
-def test_a_table_beside_folders_of_classes_is_ambiguous_and_a_source_or_key_decides(tree, refused, labelled):
+def test_a_table_beside_folders_of_classes_is_ambiguous_and_a_source_or_key_decides(
+    tree, refused, labelled
+):
     root = tree("cat/{}.png", "dog/d{}.png")
     (root / "labels.csv").write_text("file,label\n1.png,old\nd1.png,young\n")
     assert "Name the table as the source" in refused(root).action
-    assert labelled(root, label_column="label") == {"cat/1.png": "old", "dog/d1.png": "young"}
+    assert labelled(root, label_column="label") == {
+        "cat/1.png": "old",
+        "dog/d1.png": "young",
+    }
     (root / "labels.csv").unlink()
     assert labelled(root)["cat/1.png"] == "cat"
 
 
 def test_columns_of_a_folder_without_a_table_are_refused(tree, refused):
     error = refused(tree("a/{}.png", "b/{}.png"), label_column="patient")
-    assert error.received == "`label_column`" and "one folder of images for each class" in error.expected
+    assert (
+        error.received == "`label_column`"
+        and "one folder of images for each class" in error.expected
+    )

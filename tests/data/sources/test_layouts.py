@@ -29,26 +29,48 @@ from scalestudy.util.errors import UserError
         (("notes.txt",), "notes.txt"),
     ],
 )
-def test_a_folder_without_a_layout_is_refused_with_its_entries(tree, refused, names, received):
+def test_a_folder_without_a_layout_is_refused_with_its_entries(
+    tree, refused, names, received
+):
     error = refused(tree(*names))
     assert received in error.received
     assert "images/ and masks/" in error.expected and "`images =" in error.action
 
 
-@pytest.mark.parametrize("inner", [("images/{}.png", "masks/{}.png"), ("a/{}.png", "b/{}.png")])
+@pytest.mark.parametrize(
+    "inner", [("images/{}.png", "masks/{}.png"), ("a/{}.png", "b/{}.png")]
+)
 def test_splits_need_training_samples(tree, refused, inner):
-    assert "training samples" in refused(tree(*(f"val/{name}" for name in inner))).expected
+    assert (
+        "training samples" in refused(tree(*(f"val/{name}" for name in inner))).expected
+    )
 
 
-FOLDERS = ["images", "masks", "train", "val", "test", "train_images", "train_masks", "gt", "cat", "dog", "p1"]
-PLACES = st.lists(st.lists(st.sampled_from(FOLDERS), max_size=3).map("/".join), min_size=1, max_size=6)
+FOLDERS = [
+    "images",
+    "masks",
+    "train",
+    "val",
+    "test",
+    "train_images",
+    "train_masks",
+    "gt",
+    "cat",
+    "dog",
+    "p1",
+]
+PLACES = st.lists(
+    st.lists(st.sampled_from(FOLDERS), max_size=3).map("/".join), min_size=1, max_size=6
+)
 
 
 @settings(max_examples=60, deadline=None)
 @given(PLACES, st.sampled_from(["", "notes.txt", "train/extra/s0.png"]))
 def test_every_file_of_a_folder_that_is_understood_is_taken_or_told(places, other):
     with TemporaryDirectory() as folder:
-        names = {f"{place}/s{i}.png".lstrip("/") for place in places for i in (0, 1)} | ({other} - {""})
+        names = {
+            f"{place}/s{i}.png".lstrip("/") for place in places for i in (0, 1)
+        } | ({other} - {""})
         for name in names:
             Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
             Path(folder, name).touch()
@@ -71,10 +93,26 @@ def test_groups_are_found_in_names_and_paths_and_a_name_without_one_is_refused(
 
 def test_groups_are_stored_and_no_split_parts_them(mask_folder, ready):
     prepared = ready(mask_folder(12), group_pattern="^s(1|.)")
-    assert prepared.groups == ("0", "1", "1", "1", "2", "3", "4", "5", "6", "7", "8", "9")
+    assert prepared.groups == (
+        "0",
+        "1",
+        "1",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+        "9",
+    )
     split = ensure_split(prepared, 0.25, 3)
     assert len(split.validation) == 3
-    sides = [{prepared.groups[row] for row in side} for side in (split.train, split.validation)]
+    sides = [
+        {prepared.groups[row] for row in side}
+        for side in (split.train, split.validation)
+    ]
     assert not sides[0] & sides[1]
 
 
@@ -93,7 +131,10 @@ def test_what_is_left_out_is_stored(mask_folder, ready, save):
     (root / "readme.txt").touch()
     save(root / "stray.png", np.zeros((1, 1), np.uint8))
     (root / ".git").mkdir()
-    told = (LeftOut(NOT_TAKEN, 1, ("stray.png",)), LeftOut(NO_IMAGE, 1, ("readme.txt",)))
+    told = (
+        LeftOut(NOT_TAKEN, 1, ("stray.png",)),
+        LeftOut(NO_IMAGE, 1, ("readme.txt",)),
+    )
     assert find_set(data_of(root)).left_out == told
     prepared = ready(root)
     assert (prepared.count, prepared.left_out) == (4, told)
@@ -103,11 +144,17 @@ def test_what_is_left_out_is_stored(mask_folder, ready, save):
 @pytest.mark.parametrize(
     ("source", "size", "told"),
     [
-        ("indents:99999999999999", (64, 64), "Expected 7.629e+08 GiB of free disk space"),
+        (
+            "indents:99999999999999",
+            (64, 64),
+            "Expected 7.629e+08 GiB of free disk space",
+        ),
         ("indents:4", (65536, 65536), "65,536 x 65,536"),
         ("digits", (65536, 65536), "65,536 x 65,536"),
     ],
 )
-def test_synthetic_data_beyond_memory_or_disk_are_refused_at_once(refusal, monkeypatch, source, size, told):
+def test_synthetic_data_beyond_memory_or_disk_are_refused_at_once(
+    refusal, monkeypatch, source, size, told
+):
     monkeypatch.setattr(preparation, "memory_limit", lambda: 2**33)
     assert told in str(refusal(source, image_size=size))

@@ -22,7 +22,9 @@ def refusal_of(source, base=Path()):
 def test_the_folder_of_a_source_is_seen_through_links(mask_folder, tmp_path):
     root = mask_folder()
     (tmp_path / "linked").symlink_to(root)
-    assert folder_of("linked", tmp_path) == folder_of(str(root), Path()) == root.resolve()
+    assert (
+        folder_of("linked", tmp_path) == folder_of(str(root), Path()) == root.resolve()
+    )
     assert folder_of("indents:8", tmp_path) is None
     assert folder_of("none.npz", tmp_path) is None
     (tmp_path / "itself").symlink_to("itself")
@@ -49,7 +51,9 @@ SIZES = ((40, 60), (33, 47), (12, 70))
 
 
 def masks(index):
-    return (np.random.default_rng(index + 9).random(SIZES[index]) > 0.6).astype(np.uint8)
+    return (np.random.default_rng(index + 9).random(SIZES[index]) > 0.6).astype(
+        np.uint8
+    )
 
 
 def pixels(index):
@@ -70,13 +74,22 @@ def test_images_of_any_size_are_cut_into_tiles_that_hold_each_pixel_once(large, 
     assert prepared.targets.shape == (prepared.count, 16, 24)
     for index, size in enumerate(SIZES):
         tiles = tiles_of(size, (16, 24), 2)
-        rows = [row for row, name in enumerate(prepared.names) if name.startswith(f"images/{index}.png at ")]
+        rows = [
+            row
+            for row, name in enumerate(prepared.names)
+            if name.startswith(f"images/{index}.png at ")
+        ]
         whole = stitch([prepared.inputs[row] for row in rows], tiles, size)
         assert (whole[:, :, 0] == pixels(index)).all()
-        assert (stitch([prepared.targets[row] for row in rows], tiles, size) == masks(index)).all()
+        assert (
+            stitch([prepared.targets[row] for row in rows], tiles, size) == masks(index)
+        ).all()
     counted = (prepared.targets[:] != 255).sum()
     assert counted == sum(height * width for height, width in SIZES)
-    assert "3 images cut into" in prepared.remarks[0] and "overlap by 2 at least" in prepared.remarks[0]
+    assert (
+        "3 images cut into" in prepared.remarks[0]
+        and "overlap by 2 at least" in prepared.remarks[0]
+    )
     assert Prepared.open(prepared.path) == prepared
 
 
@@ -91,5 +104,11 @@ def test_splits_given_by_folders_stay(tmp_path, save, ready):
 
 
 def test_tiles_that_cannot_be_are_refused(large, class_folder, refusal):
-    assert "Remove one of the two" in refusal(large, tile=(16, 24), image_size=(8, 8)).action
-    assert "to cut into tiles" in refusal(class_folder({"a": 2, "b": 2}), tile=(4, 4)).expected
+    assert (
+        "Remove one of the two"
+        in refusal(large, tile=(16, 24), image_size=(8, 8)).action
+    )
+    assert (
+        "to cut into tiles"
+        in refusal(class_folder({"a": 2, "b": 2}), tile=(4, 4)).expected
+    )

@@ -63,33 +63,51 @@ def test_images_and_masks_are_found_by_their_contents_whatever_their_folders_are
     published, paired, listed, image, mask
 ):
     root = published(paired_files(image, mask))
-    assert paired(root) == [(image.format(number), mask.format(number)) for number in range(4)]
+    assert paired(root) == [
+        (image.format(number), mask.format(number)) for number in range(4)
+    ]
     assert listed(root).kind == "masks" and listed(root).left_out == ()
 
 
-def test_cityscapes_pairs_by_what_its_long_names_share_and_keeps_its_splits(published, paired, listed):
+def test_cityscapes_pairs_by_what_its_long_names_share_and_keeps_its_splits(
+    published, paired, listed
+):
     image, mask = (
         "leftImg8bit/{}/aachen/aachen_00000{}_000019_leftImg8bit.png",
         "gtFine/{}/aachen/aachen_00000{}_000019_gtFine_labelTrainIds.png",
     )
     splits = [(split, number) for split in ("train", "val") for number in range(2)]
     root = published(
-        {image.format(*each): PHOTO for each in splits} | {mask.format(*each): (0, 1, 2) for each in splits}
+        {image.format(*each): PHOTO for each in splits}
+        | {mask.format(*each): (0, 1, 2) for each in splits}
     )
-    assert paired(root) == [(image.format(*each), mask.format(*each)) for each in splits]
+    assert paired(root) == [
+        (image.format(*each), mask.format(*each)) for each in splits
+    ]
     assert listed(root).given == {"train": (0, 2), "validation": (2, 4)}
 
 
-def test_several_kinds_of_mask_for_each_image_are_refused_and_a_key_chooses_one(published, paired, refused):
+def test_several_kinds_of_mask_for_each_image_are_refused_and_a_key_chooses_one(
+    published, paired, refused
+):
     at = "{}/train/bonn/bonn_{}_{}.png"
     numbers = range(3)
     kinds = ("gtFine_color", "gtFine_labelIds")
-    files = {at.format("leftImg8bit", number, "leftImg8bit"): PHOTO for number in numbers}
-    files |= {at.format("gtFine", number, kind): (0, 1) for number in numbers for kind in kinds}
+    files = {
+        at.format("leftImg8bit", number, "leftImg8bit"): PHOTO for number in numbers
+    }
+    files |= {
+        at.format("gtFine", number, kind): (0, 1)
+        for number in numbers
+        for kind in kinds
+    }
     root = published(files)
     error = refused(root)
     assert "_gtFine_color" in error.received and "_gtFine_labelIds" in error.received
-    chosen = {"images": "leftImg8bit/train/bonn/*", "masks": "gtFine/train/bonn/*_gtFine_labelIds.*"}
+    chosen = {
+        "images": "leftImg8bit/train/bonn/*",
+        "masks": "gtFine/train/bonn/*_gtFine_labelIds.*",
+    }
     assert all(f'{key} = "{value}"' in error.action for key, value in chosen.items())
     assert paired(root, **chosen)[2] == (
         "leftImg8bit/train/bonn/bonn_2_leftImg8bit.png",
@@ -97,11 +115,17 @@ def test_several_kinds_of_mask_for_each_image_are_refused_and_a_key_chooses_one(
     )
 
 
-def test_several_channels_of_nnunet_are_refused_and_a_key_chooses_one(published, paired, refused):
+def test_several_channels_of_nnunet_are_refused_and_a_key_chooses_one(
+    published, paired, refused
+):
     files = {
-        f"imagesTr/case_{case}_000{channel}.png": PHOTO for case in ("01", "02", "03") for channel in (0, 1)
+        f"imagesTr/case_{case}_000{channel}.png": PHOTO
+        for case in ("01", "02", "03")
+        for channel in (0, 1)
     }
-    root = published(files | {f"labelsTr/case_{case}.png": (0, 1) for case in ("01", "02", "03")})
+    root = published(
+        files | {f"labelsTr/case_{case}.png": (0, 1) for case in ("01", "02", "03")}
+    )
     error = refused(root)
     assert 'images = "imagesTr/*_0001.*"' in error.action
     assert len(paired(root, images="imagesTr/*_0000.*", masks="labelsTr/*")) == 3
@@ -109,7 +133,8 @@ def test_several_channels_of_nnunet_are_refused_and_a_key_chooses_one(published,
 
 def test_test_images_of_nnunet_without_labels_are_left_out(published, listed):
     root = published(
-        paired_files("imagesTr/c_{}_0000.png", "labelsTr/c_{}.png") | {"imagesTs/d_0000.png": PHOTO}
+        paired_files("imagesTr/c_{}_0000.png", "labelsTr/c_{}.png")
+        | {"imagesTs/d_0000.png": PHOTO}
     )
     assert listed(root).given == {"train": (0, 4)}
     assert [each.names for each in listed(root).left_out] == [("imagesTs/d_0000.png",)]
@@ -129,24 +154,44 @@ def test_two_folders_of_masks_are_refused_by_name_and_patterns_pair_by_the_commo
 ):
     root = published(drive())
     error = refused(root)
-    assert "training/1st_manual/*" in error.received and "training/mask/*" in error.received
-    assert 'images = "training/images/*" and masks = "training/1st_manual/*"' in error.action
+    assert (
+        "training/1st_manual/*" in error.received
+        and "training/mask/*" in error.received
+    )
+    assert (
+        'images = "training/images/*" and masks = "training/1st_manual/*"'
+        in error.action
+    )
     assert paired(root, images="training/images/*", masks="training/1st_manual/*") == [
-        (f"training/images/{number}_training.png", f"training/1st_manual/{number}_manual1.png")
+        (
+            f"training/images/{number}_training.png",
+            f"training/1st_manual/{number}_manual1.png",
+        )
         for number in (21, 22, 23)
     ]
 
 
 def test_patterns_over_folders_of_splits_keep_these(published, listed, paired, refused):
     root = published(drive() | drive("test", range(1, 4)))
-    assert "*/1st_manual/*" in refused(root).received and "*/mask/*" in refused(root).received
+    assert (
+        "*/1st_manual/*" in refused(root).received
+        and "*/mask/*" in refused(root).received
+    )
     keys = {"images": "*/images/*", "masks": "*/1st_manual/*"}
-    assert f'images = "{keys["images"]}" and masks = "{keys["masks"]}"' in refused(root).action
+    assert (
+        f'images = "{keys["images"]}" and masks = "{keys["masks"]}"'
+        in refused(root).action
+    )
     assert listed(root, **keys).given == {"train": (0, 3), "test": (3, 6)}
-    assert paired(root, **keys)[4] == ("test/images/02_test.png", "test/1st_manual/02_manual1.png")
+    assert paired(root, **keys)[4] == (
+        "test/images/02_test.png",
+        "test/1st_manual/02_manual1.png",
+    )
 
 
-def test_classes_in_splits_that_repeat_their_folder_are_these_classes(published, labelled, listed):
+def test_classes_in_splits_that_repeat_their_folder_are_these_classes(
+    published, labelled, listed
+):
     files = {}
     for split in ("train", "test"):
         for number in range(3):
@@ -156,12 +201,20 @@ def test_classes_in_splits_that_repeat_their_folder_are_these_classes(published,
     assert listed(root).classes == ["forest", "sea"]
     assert listed(root).given == {"train": (0, 6), "test": (6, 12)}
     assert labelled(root)["seg_test/seg_test/sea/test1.jpg"] == "sea"
-    assert [each.names for each in listed(root).left_out] == [("seg_pred/seg_pred/9.jpg",)]
+    assert [each.names for each in listed(root).left_out] == [
+        ("seg_pred/seg_pred/9.jpg",)
+    ]
 
 
 @pytest.mark.parametrize("around", ["archive", "archive/archive"])
 def test_folders_around_the_classes_are_passed_over(published, listed, around):
-    root = published({f"{around}/{name}/{name}{number}.jpg": PHOTO for name in "ab" for number in range(2)})
+    root = published(
+        {
+            f"{around}/{name}/{name}{number}.jpg": PHOTO
+            for name in "ab"
+            for number in range(2)
+        }
+    )
     assert listed(root).classes == ["a", "b"]
 
 
@@ -178,7 +231,9 @@ def test_splits_inside_of_classes_are_splits(published, listed):
     assert listed(root).given == {"train": (0, 4), "validation": (4, 8)}
 
 
-def test_folders_that_nest_alike_have_two_readings_and_a_key_for_each(published, refused, listed):
+def test_folders_that_nest_alike_have_two_readings_and_a_key_for_each(
+    published, refused, listed
+):
     root = published(
         {
             f"{site}/{name}/{site}{name}{number}.jpg": PHOTO
@@ -189,7 +244,10 @@ def test_folders_that_nest_alike_have_two_readings_and_a_key_for_each(published,
     )
     error = refused(root)
     outer, inner = "^([^/]+)/", "^[^/]+/([^/]+)/"
-    assert f"label_pattern = '{outer}'" in error.action and f"label_pattern = '{inner}'" in error.action
+    assert (
+        f"label_pattern = '{outer}'" in error.action
+        and f"label_pattern = '{inner}'" in error.action
+    )
     assert listed(root, label_pattern=outer).classes == ["A", "B"]
     assert listed(root, label_pattern=inner).classes == ["bad", "ok"]
 
@@ -198,7 +256,10 @@ def nuclei(objects=3):
     files = {}
     for image in ("00ae65", "0acd2c", "fe11b3"):
         files[f"stage1_train/{image}/images/{image}.png"] = PHOTO
-        files |= {f"stage1_train/{image}/masks/{image[:2]}{number}.png": BLANK for number in range(objects)}
+        files |= {
+            f"stage1_train/{image}/masks/{image[:2]}{number}.png": BLANK
+            for number in range(objects)
+        }
     return files
 
 
@@ -214,7 +275,11 @@ def test_masks_of_objects_beside_each_image_are_joined(published, ready, listed,
     prepared = ready(root)
     assert (prepared.count, prepared.class_names) == (3, ("background", "foreground"))
     joined = prepared.targets[0]
-    assert joined.sum() == 12 and joined[[0, 4, 8], 3].all() and not prepared.targets[1].any()
+    assert (
+        joined.sum() == 12
+        and joined[[0, 4, 8], 3].all()
+        and not prepared.targets[1].any()
+    )
     assert "9 objects in 3 images, joined" in prepared.understood
 
 
@@ -225,15 +290,25 @@ def test_an_object_mask_of_another_size_is_named(published, refusal, save):
 
 
 def test_classes_with_equal_numbers_stay_classes(published, listed):
-    root = published({f"{name}/{number}.jpg": PHOTO for name in ("cat", "dog") for number in range(6)})
+    root = published(
+        {
+            f"{name}/{number}.jpg": PHOTO
+            for name in ("cat", "dog")
+            for number in range(6)
+        }
+    )
     assert listed(root).classes == ["cat", "dog"]
 
 
-def test_grey_images_of_the_numbers_of_colour_images_may_be_maps_of_these(published, refused, listed):
+def test_grey_images_of_the_numbers_of_colour_images_may_be_maps_of_these(
+    published, refused, listed
+):
     files = {f"rgb/{number}.png": COLOUR for number in range(6)}
     root = published(files | {f"depth/{number}.png": PHOTO for number in range(6)})
     error = refused(root)
-    assert 'images = "' in error.action and "label_pattern = '^([^/]+)/'" in error.action
+    assert (
+        'images = "' in error.action and "label_pattern = '^([^/]+)/'" in error.action
+    )
     assert listed(root, label_pattern="^([^/]+)/").classes == ["depth", "rgb"]
 
 
@@ -241,7 +316,13 @@ def test_equal_names_that_are_no_mere_numbers_are_refused_with_two_readings(
     published, refused, listed, paired
 ):
     names = ("anna", "berta", "carla")
-    root = published({f"{folder}/{name}.png": PHOTO for folder in ("before", "after") for name in names})
+    root = published(
+        {
+            f"{folder}/{name}.png": PHOTO
+            for folder in ("before", "after")
+            for name in names
+        }
+    )
     error = refused(root)
     assert 'images = "after/*" and masks = "before/*"' in error.action
     assert "label_pattern = '^([^/]+)/'" in error.action
@@ -250,20 +331,29 @@ def test_equal_names_that_are_no_mere_numbers_are_refused_with_two_readings(
 
 
 def test_several_folders_of_images_for_unnamed_masks_are_refused(published, refused):
-    names = [f"{folder}/{number}.png" for folder in ("dapi", "gfp") for number in range(3)]
-    root = published(dict.fromkeys(names, PHOTO) | {f"Kerne/{number}.png": MASK for number in range(3)})
+    names = [
+        f"{folder}/{number}.png" for folder in ("dapi", "gfp") for number in range(3)
+    ]
+    root = published(
+        dict.fromkeys(names, PHOTO)
+        | {f"Kerne/{number}.png": MASK for number in range(3)}
+    )
     error = refused(root)
     assert 'images = "dapi/*" and masks = "Kerne/*"' in error.action
     assert 'images = "gfp/*" and masks = "Kerne/*"' in error.action
 
 
-def test_a_class_of_two_with_few_values_is_refused_although_no_names_pair(published, refused, listed):
+def test_a_class_of_two_with_few_values_is_refused_although_no_names_pair(
+    published, refused, listed
+):
     root = published(
         {f"scans/a{number}x.png": PHOTO for number in range(3)}
         | {f"zones/{name}.png": MASK for name in "pqr"}
     )
     error = refused(root)
-    assert "zones/ have few values" in error.received and "label_pattern" in error.action
+    assert (
+        "zones/ have few values" in error.received and "label_pattern" in error.action
+    )
     assert listed(root, label_pattern="^([^/]+)/").classes == ["scans", "zones"]
 
 
@@ -281,33 +371,58 @@ def test_names_pair_in_either_form_of_unicode(published, paired, form):
 def test_a_table_names_files_and_classes_in_either_form_of_unicode(published, listed):
     decomposed = unicodedata.normalize("NFD", "Käfer")
     root = published(
-        {f"img/{unicodedata.normalize('NFC', 'Käfer')}{number}.png": PHOTO for number in range(3)}
+        {
+            f"img/{unicodedata.normalize('NFC', 'Käfer')}{number}.png": PHOTO
+            for number in range(3)
+        }
     )
-    rows = [(f"{decomposed}0", "Käfer"), (f"{decomposed}1", decomposed), (f"{decomposed}2", "other")]
-    (root / "labels.csv").write_text("file,label\n" + "\n".join(map(",".join, rows)), encoding="utf-8")
+    rows = [
+        (f"{decomposed}0", "Käfer"),
+        (f"{decomposed}1", decomposed),
+        (f"{decomposed}2", "other"),
+    ]
+    (root / "labels.csv").write_text(
+        "file,label\n" + "\n".join(map(",".join, rows)), encoding="utf-8"
+    )
     assert listed(root).classes == ["Käfer", "other"]
 
 
 def test_classes_of_splits_agree_in_either_form_of_unicode(published, listed):
     forms = [unicodedata.normalize(form, "Öl") for form in ("NFC", "NFD")]
     root = published(
-        {f"train/{forms[0]}/1.png": PHOTO, "train/x1/2.png": PHOTO, f"val/{forms[1]}/3.png": PHOTO}
+        {
+            f"train/{forms[0]}/1.png": PHOTO,
+            "train/x1/2.png": PHOTO,
+            f"val/{forms[1]}/3.png": PHOTO,
+        }
     )
     assert listed(root).classes == ["x1", "Öl"]
 
 
 def test_a_few_other_names_among_numbers_leave_classes_classes(published, listed):
-    files = {f"{name}/{number}.jpg": PHOTO for name in ("a", "b") for number in range(6)}
+    files = {
+        f"{name}/{number}.jpg": PHOTO for name in ("a", "b") for number in range(6)
+    }
     files |= {f"a/{name}.jpg": PHOTO for name in (*range(6, 20), "copy", "thumb")}
     assert listed(published(files)).classes == ["a", "b"]
 
 
 def test_few_masks_for_many_images_are_refused_and_no_classes(published, refused):
     files = {f"Bilder/{number}.png": PHOTO for number in range(8)}
-    error = refused(published(files | {f"Masken/{number}.png": MASK for number in range(2)}))
+    error = refused(
+        published(files | {f"Masken/{number}.png": MASK for number in range(2)})
+    )
     assert "6 images without a mask" in error.received
 
 
-def test_letters_are_classes_although_x_and_y_may_name_images_and_masks(published, listed):
-    root = published({f"{letter}/{letter}{number}.png": PHOTO for letter in "wxyz" for number in range(2)})
+def test_letters_are_classes_although_x_and_y_may_name_images_and_masks(
+    published, listed
+):
+    root = published(
+        {
+            f"{letter}/{letter}{number}.png": PHOTO
+            for letter in "wxyz"
+            for number in range(2)
+        }
+    )
     assert listed(root).classes == ["w", "x", "y", "z"]

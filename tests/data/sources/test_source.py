@@ -17,14 +17,26 @@ from scalestudy.util.errors import UserError
 
 def test_only_a_few_items_are_taken_ahead():
     taken = []
-    results = side_by_side(lambda item: item, (taken.append(item) or item for item in range(1000)))
+    results = side_by_side(
+        lambda item: item, (taken.append(item) or item for item in range(1000))
+    )
     assert next(results) == 0
     assert len(taken) < 20
     results.close()
 
 
 def test_digests_tell_parts_apart():
-    assert len({digest("ab", "c"), digest("a", "bc"), digest("abc"), digest("ab", "c", None)}) == 4
+    assert (
+        len(
+            {
+                digest("ab", "c"),
+                digest("a", "bc"),
+                digest("abc"),
+                digest("ab", "c", None),
+            }
+        )
+        == 4
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +58,10 @@ def test_names_of_sources(source, made):
 def test_asking_imports_no_numpy_and_no_sklearn():
     program = "import scalestudy.data.sources; sys.exit(bool({'numpy', 'sklearn'} & sys.modules.keys()))"
     path = f"import sys; sys.path[:0] = {sys.path!r}; "
-    assert subprocess.run([sys.executable, "-c", path + program], check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", path + program], check=False).returncode
+        == 0
+    )
 
 
 def test_the_digits_are_those_of_scikit_learn():
@@ -55,7 +70,10 @@ def test_the_digits_are_those_of_scikit_learn():
     from scalestudy.data.sources.arrays import Digits
 
     theirs, ours = load_digits(), list(Digits(None, DataSettings()).rows())
-    assert all((image[..., 0] == other).all() for (image, _), other in zip(ours, theirs.images, strict=True))
+    assert all(
+        (image[..., 0] == other).all()
+        for (image, _), other in zip(ours, theirs.images, strict=True)
+    )
     assert [target for _, target in ours] == theirs.target.tolist()
 
 
@@ -66,7 +84,12 @@ def refusal(source, **keys):
 
 
 @pytest.mark.parametrize(
-    "keys", [{"value_range": (0, 4095)}, {"group_pattern": "^p"}, {"colours": {"a": "#000000"}}]
+    "keys",
+    [
+        {"value_range": (0, 4095)},
+        {"group_pattern": "^p"},
+        {"colours": {"a": "#000000"}},
+    ],
 )
 def test_arrays_and_made_images_have_no_files(tmp_path, keys):
     arrays = tmp_path / "a.npz"

@@ -22,7 +22,11 @@ from scalestudy.util.errors import UserError
 
 def test_a_set_holds_every_image_and_mask_in_order(mask_folder, ready):
     prepared = ready(mask_folder(4))
-    assert (prepared.kind, prepared.count, prepared.input_shape) == ("masks", 4, (6, 8, 1))
+    assert (prepared.kind, prepared.count, prepared.input_shape) == (
+        "masks",
+        4,
+        (6, 8, 1),
+    )
     assert prepared.inputs.dtype == prepared.targets.dtype == np.uint8
     assert prepared.inputs[:, 0, 0, 0].tolist() == [0, 10, 20, 30]
     assert prepared.targets[2].tolist() == [[1] * 8] * 2 + [[0] * 8] * 4
@@ -39,7 +43,9 @@ def test_the_second_time_nothing_is_decoded(mask_folder, ready):
     assert ready(root, on_progress=pytest.fail) == first
 
 
-def test_a_set_is_found_once_it_was_prepared_and_never_made_by_looking(mask_folder, ready, tmp_path):
+def test_a_set_is_found_once_it_was_prepared_and_never_made_by_looking(
+    mask_folder, ready, tmp_path
+):
     root, cache = mask_folder(), tmp_path / "cache"
     assert find_prepared(data_of(root, cache=cache)) is None
     assert not cache.exists()
@@ -59,7 +65,9 @@ def test_a_changed_file_makes_a_new_set(mask_folder, ready, save):
     assert second.inputs[0, 0, 0, 0] == 77
 
 
-def test_keys_that_decide_on_the_split_alone_leave_the_set_where_it_is(mask_folder, ready):
+def test_keys_that_decide_on_the_split_alone_leave_the_set_where_it_is(
+    mask_folder, ready
+):
     root = mask_folder()
     assert ready(root, validation=0.5).path == ready(root).path
 
@@ -79,15 +87,21 @@ def test_a_damaged_set_is_made_anew(mask_folder, ready):
     assert ready(root).inputs[3, 0, 0, 0] == 30
 
 
-def test_a_wrong_kind_for_the_task_is_refused_before_decoding(class_folder, mask_folder, refusal):
-    error = refusal(class_folder({"a": 2, "b": 2}), task_kind="masks", on_progress=pytest.fail)
+def test_a_wrong_kind_for_the_task_is_refused_before_decoding(
+    class_folder, mask_folder, refusal
+):
+    error = refusal(
+        class_folder({"a": 2, "b": 2}), task_kind="masks", on_progress=pytest.fail
+    )
     assert error.expected == "images with masks, which the task needs"
     assert "images/ and masks/" in error.action
     error = refusal(mask_folder(), task_kind="classes", on_progress=pytest.fail)
     assert error.expected == "images with one class each, which the task needs"
 
 
-def test_paths_are_seen_from_the_study_file_and_variables_filled_in(mask_folder, ready, monkeypatch):
+def test_paths_are_seen_from_the_study_file_and_variables_filled_in(
+    mask_folder, ready, monkeypatch
+):
     root = mask_folder()
     by_path = ready(root)
     assert ready("set", base=root.parent) == by_path
@@ -102,7 +116,9 @@ def test_a_full_disk_refuses_a_new_set_before_writing_and_not_one_that_is_prepar
     mask_folder, ready, refusal, monkeypatch, tmp_path
 ):
     first = ready("indents:2", image_size=(32, 48))
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 5))
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 5)
+    )
     assert ready("indents:2", image_size=(32, 48)) == first
     for source in ("indents:3", mask_folder()):
         assert "free disk space" in refusal(source, image_size=(32, 48)).expected
@@ -111,13 +127,20 @@ def test_a_full_disk_refuses_a_new_set_before_writing_and_not_one_that_is_prepar
 
 def test_a_cache_that_cannot_be_made_is_refused(mask_folder, refusal, tmp_path):
     (tmp_path / "file").write_text("")
-    assert "can be written to" in refusal(mask_folder(), cache=tmp_path / "file" / "cache").expected
+    assert (
+        "can be written to"
+        in refusal(mask_folder(), cache=tmp_path / "file" / "cache").expected
+    )
 
 
 def test_two_that_start_together_decode_once(mask_folder, ready):
     root, done = mask_folder(12), []
     with ThreadPoolExecutor(2) as threads:
-        made = list(threads.map(lambda _: ready(root, on_progress=lambda *at: done.append(at)), range(2)))
+        made = list(
+            threads.map(
+                lambda _: ready(root, on_progress=lambda *at: done.append(at)), range(2)
+            )
+        )
     assert made[0] == made[1]
     assert done == [(number, 12) for number in range(1, 13)]
 
@@ -139,7 +162,9 @@ def test_real_sets(real_data, ready, source, size, found):
 
 def test_how_images_are_fitted_is_part_of_what_a_set_is(mask_folder, ready):
     root = mask_folder(2)
-    sets = [ready(root, image_size=(6, 4), fit=fit) for fit in ("pad", "crop", "stretch")]
+    sets = [
+        ready(root, image_size=(6, 4), fit=fit) for fit in ("pad", "crop", "stretch")
+    ]
     assert len({each.path for each in sets}) == 3
     assert [each.ignore for each in sets] == [255, None, None]
     assert [int(each.targets[0].min()) for each in sets] == [0, 0, 0]
@@ -185,14 +210,18 @@ def after(done, action):
 
 
 @pytest.mark.slow
-def test_what_a_killed_process_left_is_cleared_by_the_next_that_makes_the_set(mask_folder, ready, tmp_path):
+def test_what_a_killed_process_left_is_cleared_by_the_next_that_makes_the_set(
+    mask_folder, ready, tmp_path
+):
     cache = tmp_path / "cache"
     other = started(cache)
     try:
         assert other.stdout is not None
         assert other.stdout.readline() == "writing\n"
         ready(mask_folder())
-        assert len(half_made(cache)) == 1  # its process is alive, so no other may remove it
+        assert (
+            len(half_made(cache)) == 1
+        )  # its process is alive, so no other may remove it
     finally:
         other.kill()
         other.communicate()
@@ -200,7 +229,9 @@ def test_what_a_killed_process_left_is_cleared_by_the_next_that_makes_the_set(ma
     assert half_made(cache) == []
 
 
-def test_a_disk_that_fills_up_leaves_nothing(mask_folder, refusal, tmp_path, monkeypatch):
+def test_a_disk_that_fills_up_leaves_nothing(
+    mask_folder, refusal, tmp_path, monkeypatch
+):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -209,7 +240,9 @@ def test_a_disk_that_fills_up_leaves_nothing(mask_folder, refusal, tmp_path, mon
     assert folders_in(tmp_path / "cache") == []
 
 
-def test_a_cache_that_is_removed_meanwhile_is_told_and_made_again(mask_folder, ready, refusal, tmp_path):
+def test_a_cache_that_is_removed_meanwhile_is_told_and_made_again(
+    mask_folder, ready, refusal, tmp_path
+):
     root, cache = mask_folder(), tmp_path / "cache"
     error = refusal(root, on_progress=after(2, lambda: shutil.rmtree(cache)))
     assert f"{cache}: No such file" in error.received
@@ -229,13 +262,20 @@ def test_an_interrupt_leaves_nothing_half_written(mask_folder, ready, tmp_path):
 @pytest.mark.parametrize(
     ("change", "count"),
     [
-        (lambda pair: [shutil.copy(file, file.with_name("s99.png")) for file in pair], 5),
+        (
+            lambda pair: [
+                shutil.copy(file, file.with_name("s99.png")) for file in pair
+            ],
+            5,
+        ),
         (lambda pair: os.utime(pair[1], ns=(1, 1)), 4),
         (lambda pair: [file.unlink() for file in pair], 3),
     ],
     ids=["added", "changed", "removed"],
 )
-def test_a_source_that_changes_meanwhile_is_refused(mask_folder, ready, refusal, tmp_path, change, count):
+def test_a_source_that_changes_meanwhile_is_refused(
+    mask_folder, ready, refusal, tmp_path, change, count
+):
     root = mask_folder()
     pair = [root / folder / "s0.png" for folder in ("images", "masks")]
     error = refusal(root, on_progress=after(2, lambda: change(pair)))
@@ -311,7 +351,10 @@ def refusal_of(source, folder, **changes):
         ([(IMAGE, 0), (IMAGE, 2**40)], "the target of sample 1"),
         ([(IMAGE, 0), (IMAGE[:1], 1)], "sample 1 of given of shape [1, 2, 1]"),
         ([(IMAGE, 0), (IMAGE + 0.5, 1)], "sample 1 of given, with values 0.5..0.5"),
-        ([(IMAGE, 0), (IMAGE.astype(int) + 256, 1)], "sample 1 of given, with values 256..256"),
+        (
+            [(IMAGE, 0), (IMAGE.astype(int) + 256, 1)],
+            "sample 1 of given, with values 256..256",
+        ),
         ([(IMAGE, 0), (IMAGE + np.nan, 1)], "NaN"),
         ([(IMAGE.astype(object), 0)], "of type object"),
     ],

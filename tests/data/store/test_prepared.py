@@ -56,7 +56,13 @@ def test_a_moved_folder_opens_where_it_is(folder, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        *({"given": []}, {"left_out": 3}, {"left_out": [{}]}, {"names": 7}, {"input_shape": None}),
+        *(
+            {"given": []},
+            {"left_out": 3},
+            {"left_out": [{}]},
+            {"names": 7},
+            {"input_shape": None},
+        ),
         *({"count": -1}, {"schema_version": 99}),
     ],
     ids=str,
@@ -73,17 +79,24 @@ ROWS = [[1, 2, 3], [4], [], [5, 6]]
 @pytest.fixture
 def ragged():
     lengths = [len(row) for row in ROWS]
-    return Ragged(np.array([one for row in ROWS for one in row], np.int32), np.cumsum([0, *lengths]))
+    return Ragged(
+        np.array([one for row in ROWS for one in row], np.int32),
+        np.cumsum([0, *lengths]),
+    )
 
 
 @pytest.mark.parametrize(("rows", "length"), [([1, 3], 2), ([0, 1], 3), ([2], 1)])
-def test_sequences_are_padded_with_zeros_to_the_longest_of_their_batch(ragged, rows, length):
+def test_sequences_are_padded_with_zeros_to_the_longest_of_their_batch(
+    ragged, rows, length
+):
     chosen = np.array(rows)
     shape, dtype = ragged.form(chosen)
     assert (shape, dtype) == ((length,), np.int32)
     into = np.full((len(rows), *shape), -1, dtype)
     ragged.copy(chosen, into)
-    assert into.tolist() == [ROWS[row] + [0] * (length - len(ROWS[row])) for row in rows]
+    assert into.tolist() == [
+        ROWS[row] + [0] * (length - len(ROWS[row])) for row in rows
+    ]
 
 
 def test_a_row_that_is_not_there_is_an_error(ragged):
@@ -124,8 +137,16 @@ def test_pixels_of_masks_are_counted_without_padding(mask_folder, ready):
 @pytest.mark.parametrize(
     ("asked", "told", "action"),
     [
-        ((1.0, 2.0), r"10 class weights.*\(0, 1, 2", "Correct class_weights under [train]."),
-        ((0.0,) * 10, r"10 class weights.*\(0, 1, 2", "Correct class_weights under [train]."),
+        (
+            (1.0, 2.0),
+            r"10 class weights.*\(0, 1, 2",
+            "Correct class_weights under [train].",
+        ),
+        (
+            (0.0,) * 10,
+            r"10 class weights.*\(0, 1, 2",
+            "Correct class_weights under [train].",
+        ),
         ("balanced", "none of 3", "class_weights = [1.0, 2.0]"),
     ],
 )

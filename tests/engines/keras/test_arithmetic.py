@@ -19,10 +19,14 @@ def test_an_error_in_a_compiled_function_is_told_by_what_it_says(framework):
     def last(values):
         return framework.gather(values, 7)
 
-    with pytest.raises(framework.errors.InvalidArgumentError, match="Detected at node") as caught:
+    with pytest.raises(
+        framework.errors.InvalidArgumentError, match="Detected at node"
+    ) as caught:
         last(framework.ones([5]))
     said = error_text(caught.value)
-    assert said.startswith("InvalidArgumentError: Graph execution error: indices = 7 is not in [0, 5)")
+    assert said.startswith(
+        "InvalidArgumentError: Graph execution error: indices = 7 is not in [0, 5)"
+    )
 
 
 REFUSALS = {
@@ -63,7 +67,12 @@ def test_another_error_stays_as_it_is(message):
 
 
 def test_what_tensorflow_really_refuses_is_caught(framework):
-    with pytest.raises(RunError, match="Timestamp cannot be called when determinism is enabled"), explain():
+    with (
+        pytest.raises(
+            RunError, match="Timestamp cannot be called when determinism is enabled"
+        ),
+        explain(),
+    ):
         framework.function(framework.timestamp)()
 
 
@@ -77,7 +86,10 @@ def test_xla_really_refuses_max_pooling(framework):
             loss = tf.reduce_sum(tf.nn.max_pool2d(x, 2, 2, "VALID"))
         return tape.gradient(loss, x)
 
-    with pytest.raises(RunError, match="MaxPool gradient ops do not yet have") as caught, explain():
+    with (
+        pytest.raises(RunError, match="MaxPool gradient ops do not yet have") as caught,
+        explain(),
+    ):
         gradient(tf.ones((1, 4, 4, 1)))
     assert "xla = false" in caught.value.action
 
@@ -93,18 +105,27 @@ def test_xla_really_refuses_max_pooling(framework):
         (False, False, "cpu", False),
     ],
 )
-def test_tensorflow_is_asked_for_determinism_with_xla_on_gpus_too(deterministic, xla, device, asked):
+def test_tensorflow_is_asked_for_determinism_with_xla_on_gpus_too(
+    deterministic, xla, device, asked
+):
     assert op_determinism(deterministic=deterministic, xla=xla, device=device) == asked
 
 
 @pytest.mark.parametrize(
-    ("precision", "allowed"), [("float32", False), ("tf32", True), ("mixed_float16", False)]
+    ("precision", "allowed"),
+    [("float32", False), ("tf32", True), ("mixed_float16", False)],
 )
-def test_tensor_float_is_allowed_by_its_own_precision_alone(framework, precision, allowed):
+def test_tensor_float_is_allowed_by_its_own_precision_alone(
+    framework, precision, allowed
+):
     try:
         begin(0, precision)
-        assert framework.config.experimental.tensor_float_32_execution_enabled() == allowed
-        assert keras.config.dtype_policy().name == ("float32" if precision == "tf32" else precision)
+        assert (
+            framework.config.experimental.tensor_float_32_execution_enabled() == allowed
+        )
+        assert keras.config.dtype_policy().name == (
+            "float32" if precision == "tf32" else precision
+        )
         assert keras.config.floatx() == "float32"
     finally:
         begin(0, "float32")

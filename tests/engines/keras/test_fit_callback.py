@@ -90,7 +90,9 @@ def test_samples_steps_loss_and_quality_of_each_epoch_are_reported():
     assert workers.of("progress")[:3] == [(32, 1), (64, 2), (96, 3)]
     assert workers.of("quality") == [("val_accuracy", 15.0, 20, None)] * 2
     names = [told[0] for told in workers.told if told[0] != "progress"]
-    assert names[1:] == ["begin_epoch", "count_steps", "pause", "quality", "end_epoch"] * 2
+    assert (
+        names[1:] == ["begin_epoch", "count_steps", "pause", "quality", "end_epoch"] * 2
+    )
 
 
 def test_without_validation_the_quality_is_of_the_training_samples(capsys):
@@ -110,10 +112,17 @@ def test_what_a_strategy_counts_is_of_all_its_replicas():
 
 def test_an_epoch_without_evaluation_has_no_quality_and_a_wrong_name_is_refused():
     workers = Notebook()
-    epoch(FitMeasure(workers, "val_iou", None, None), Model(), {"loss": 0.5})  # validation_freq=2
+    epoch(
+        FitMeasure(workers, "val_iou", None, None), Model(), {"loss": 0.5}
+    )  # validation_freq=2
     assert workers.of("quality") == [] and len(workers.of("end_epoch")) == 1
     with pytest.raises(UserError, match=r"(?s)'val_iou'.*val_accuracy"):
-        epoch(FitMeasure(workers, "val_iou", None, None), Model(), {"val_accuracy": 1.0}, evaluated=5)
+        epoch(
+            FitMeasure(workers, "val_iou", None, None),
+            Model(),
+            {"val_accuracy": 1.0},
+            evaluated=5,
+        )
     with pytest.raises(UserError, match="'acc'"):
         epoch(FitMeasure(workers, "acc", None, None), Model(), {"accuracy": 1.0})
 
@@ -127,7 +136,9 @@ def test_a_model_with_its_own_step_needs_the_batch_and_its_last_loss_is_not_aver
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
-def test_the_callback_is_of_the_scripts_keras_and_does_nothing_unless_launched(monkeypatch, package, capsys):
+def test_the_callback_is_of_the_scripts_keras_and_does_nothing_unless_launched(
+    monkeypatch, package, capsys
+):
     Callback = type("Callback", (), {"model": None, "params": {"epochs": 3}})
     for name in {"keras", package}:
         module = ModuleType(name)

@@ -50,13 +50,17 @@ def test_stored_and_scaled_images_have_the_same_outputs(model, prepared):
     scaled = images.astype(np.float32) * np.float32(prepared.scale)
     opened = open_inference(str(path), record, tf.function)
     for inputs, scale in ((images, prepared.scale), (scaled, 1.0)):
-        assert np.allclose(opened.outputs(inputs, scale), np.asarray(made(scaled)), atol=1e-6)
+        assert np.allclose(
+            opened.outputs(inputs, scale), np.asarray(made(scaled)), atol=1e-6
+        )
 
 
 def test_each_sample_has_its_loss(model, prepared):
     path, record, made = model
     images, targets = prepared.inputs[:6], prepared.targets[:6]
-    losses = open_inference(str(path), record, tf.function).losses(images, targets, prepared.scale)
+    losses = open_inference(str(path), record, tf.function).losses(
+        images, targets, prepared.scale
+    )
     outputs = np.asarray(made(images.astype("float32") * prepared.scale))
     assert np.allclose(losses, -np.log(outputs[np.arange(6), targets]), atol=1e-5)
 
@@ -74,7 +78,9 @@ metrics = ["accuracy"]
 """
 
 
-def test_a_task_learns_of_its_data_what_it_did_in_training(framework, model, prepared, tmp_path):
+def test_a_task_learns_of_its_data_what_it_did_in_training(
+    framework, model, prepared, tmp_path
+):
     task = tmp_path / "told.py"
     task.write_text(TOLD)
     made = load_task(str(task), DataInfo.of(prepared)).model
@@ -83,11 +89,15 @@ def test_a_task_learns_of_its_data_what_it_did_in_training(framework, model, pre
     opened = open_inference(str(tmp_path / "model.keras"), record, tf.function)
     losses = opened.losses(prepared.inputs[:3], prepared.targets[:3], prepared.scale)
     outputs = np.asarray(made(prepared.inputs[:3].astype("float32") * prepared.scale))
-    assert np.allclose(losses, -np.log(outputs[np.arange(3), prepared.targets[:3]]), atol=1e-5)
+    assert np.allclose(
+        losses, -np.log(outputs[np.arange(3), prepared.targets[:3]]), atol=1e-5
+    )
 
 
 def test_a_model_of_several_outputs_is_refused(framework):
-    several = KerasInference(lambda inputs, training: {"a": inputs, "b": inputs}, lambda: None)
+    several = KerasInference(
+        lambda inputs, training: {"a": inputs, "b": inputs}, lambda: None
+    )
     with pytest.raises(UserError, match="one of 2 outputs"):
         several.outputs(np.zeros((1, 2, 2, 1), np.uint8), 1.0)
 
@@ -96,11 +106,19 @@ def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkey
     path, record, made = model
     monkeypatch.setattr(model_worker, "EVALUATED_PIXELS", 64 * 5)
     rows = list(range(3, 40))
-    job = ModelJob(action="evaluate", model=str(path), record=record, prepared=str(prepared.path), rows=rows)
+    job = ModelJob(
+        action="evaluate",
+        model=str(path),
+        record=record,
+        prepared=str(prepared.path),
+        rows=rows,
+    )
     answer = model_worker.evaluate(ENGINE, job)
     targets = prepared.targets[rows]
     outputs = np.asarray(made(prepared.inputs[rows].astype("float32") * prepared.scale))
     losses = -np.log(outputs[np.arange(len(rows)), targets])
     assert answer["samples"] == len(rows)
     assert answer["results"]["loss"] == pytest.approx(losses.mean(), rel=1e-5)
-    assert answer["results"]["accuracy"] == pytest.approx((outputs.argmax(1) == targets).mean(), abs=1e-6)
+    assert answer["results"]["accuracy"] == pytest.approx(
+        (outputs.argmax(1) == targets).mean(), abs=1e-6
+    )

@@ -77,7 +77,14 @@ def exported(model, tmp_path_factory):
 def test_it_loads_where_this_package_is_not(model, images, exported, tmp_path):
     np.save(tmp_path / "images.npy", images)
     # -I excludes PYTHONPATH and the working folder, -S excludes editable installs.
-    words = ["-I", "-S", "-c", FRESH, sysconfig.get_path("purelib"), str(tmp_path / "images.npy")]
+    words = [
+        "-I",
+        "-S",
+        "-c",
+        FRESH,
+        sysconfig.get_path("purelib"),
+        str(tmp_path / "images.npy"),
+    ]
     done = subprocess.run(
         [sys.executable, *words, *FORMS],
         cwd=exported,
@@ -100,7 +107,9 @@ def test_its_scaling_is_inside(model, images, exported):
     assert np.allclose(whole(images), expected(model, images), atol=1e-6)
 
 
-def test_what_was_there_is_replaced_whole_and_nothing_half_written_stays(model, exported, monkeypatch):
+def test_what_was_there_is_replaced_whole_and_nothing_half_written_stays(
+    model, exported, monkeypatch
+):
     for name, form in FORMS.items():
         model_files.export_model(model, record(), str(exported / name), form)
     assert sorted(path.name for path in exported.iterdir()) == ["m", "m.keras"]
@@ -114,9 +123,13 @@ def test_what_was_there_is_replaced_whole_and_nothing_half_written_stays(model, 
     assert sorted(path.name for path in exported.iterdir()) == ["m", "m.keras"]
 
 
-def test_onnx_without_its_packages_is_refused_with_what_to_install(model, tmp_path, monkeypatch):
+def test_onnx_without_its_packages_is_refused_with_what_to_install(
+    model, tmp_path, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "tf2onnx", None)
-    with pytest.raises(UserError, match=r"no tf2onnx.*pip install 'scalestudy\[onnx\]'"):
+    with pytest.raises(
+        UserError, match=r"no tf2onnx.*pip install 'scalestudy\[onnx\]'"
+    ):
         model_files.export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
     assert not list(tmp_path.iterdir())
 
@@ -184,7 +197,10 @@ def test_a_model_of_a_task_with_code_of_its_own_is_built_by_the_task_and_only_we
 @pytest.mark.parametrize(
     "change",
     [
-        ('keras.layers.Dense(data.classes, activation="softmax")', 'keras.layers.Activation("softmax")'),
+        (
+            'keras.layers.Dense(data.classes, activation="softmax")',
+            'keras.layers.Activation("softmax")',
+        ),
         ("Dense(4)", "Dense(16)"),
         ("Half()", "Half(), keras.layers.Dense(64)"),
     ],

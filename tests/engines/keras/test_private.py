@@ -13,7 +13,10 @@ KERAS = SOURCE / "engines" / "keras" / "private.py"
 HOROVOD = SOURCE / "engines" / "tensorflow" / "horovod_rendezvous.py"
 INTERNAL = {
     "keras": ((KERAS,), re.compile(r"keras\.(src|_)")),
-    "tensorflow": ((KERAS,), re.compile(r"tensorflow\.(python|core|compiler)|tf_keras")),
+    "tensorflow": (
+        (KERAS,),
+        re.compile(r"tensorflow\.(python|core|compiler)|tf_keras"),
+    ),
     "horovod": ((HOROVOD,), re.compile(r"horovod\.(?!tensorflow$)")),
 }
 """For each library, the files that may import private names, and the pattern of such imports."""
@@ -37,7 +40,10 @@ def foreign_private_attributes(file: Path) -> set[str]:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Attribute)
         and re.match(r"_[a-z]", node.attr)
-        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "_local", "os", "sys"))
+        and not (
+            isinstance(node.value, ast.Name)
+            and node.value.id in ("self", "cls", "_local", "os", "sys")
+        )
         and node.attr not in ("_replace", "_fields", "_asdict")
         and not node.attr.startswith("_foreach_")  # documented by PyTorch
     }
@@ -50,7 +56,9 @@ def test_what_is_not_public_is_imported_by_one_file_alone(library):
     for file in SOURCE.rglob("*.py"):
         if file not in allowed:
             internal = {name for name in modules(file) if pattern.match(name)}
-            assert not internal, f"{file.relative_to(SOURCE)} imports {internal}: {allowed[-1]} is for that"
+            assert not internal, (
+                f"{file.relative_to(SOURCE)} imports {internal}: {allowed[-1]} is for that"
+            )
 
 
 def test_private_attributes_of_others_are_used_in_one_file_alone():
@@ -58,7 +66,9 @@ def test_private_attributes_of_others_are_used_in_one_file_alone():
         for file in (SOURCE / package).rglob("*.py"):
             if file != KERAS:
                 found = foreign_private_attributes(file)
-                assert not found, f"{file.relative_to(SOURCE)} uses {found}: {KERAS.name} is for that"
+                assert not found, (
+                    f"{file.relative_to(SOURCE)} uses {found}: {KERAS.name} is for that"
+                )
 
 
 @pytest.mark.engine
@@ -67,12 +77,21 @@ def test_they_mean_in_keras_what_we_take_them_for(framework):
 
     from scalestudy.engines.keras import private
 
-    inner = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2), keras.layers.ReLU()])
+    inner = keras.Sequential(
+        [keras.Input((2,)), keras.layers.Dense(2), keras.layers.ReLU()]
+    )
     inputs = keras.Input((2,))
     model = keras.Model(inputs, keras.layers.Dense(1)(inner(inputs)))
 
-    assert {type(layer).__name__ for layer in private.all_layers(model)} >= {"Dense", "ReLU", "Sequential"}
-    assert len([x for x in private.all_layers(model) if isinstance(x, keras.layers.Dense)]) == 2
+    assert {type(layer).__name__ for layer in private.all_layers(model)} >= {
+        "Dense",
+        "ReLU",
+        "Sequential",
+    }
+    assert (
+        len([x for x in private.all_layers(model) if isinstance(x, keras.layers.Dense)])
+        == 2
+    )
     assert float(private.settable_rate(keras.optimizers.SGD(0.25)).value) == 0.25
     falling = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
     assert private.settable_rate(keras.optimizers.SGD(falling)) is None
@@ -109,7 +128,9 @@ def load(framework, tmp_path, monkeypatch):
 
 @pytest.mark.engine
 def test_a_task_whose_weights_are_not_there_is_refused_with_what_to_do(load, tmp_path):
-    with pytest.raises(UserError, match=r"served in a worker.*scalestudy data prepare STUDY"):
+    with pytest.raises(
+        UserError, match=r"served in a worker.*scalestudy data prepare STUDY"
+    ):
         load()
     assert not list((tmp_path / "keras").rglob("head*"))
 

@@ -31,7 +31,9 @@ class Clock:
 
 
 @pytest.mark.parametrize(("computed", "idle"), [(8.0, 0.0), (3.0, 2.0)])
-def test_a_device_is_idle_from_the_end_of_a_call_to_the_next_one(monkeypatch, computed, idle):
+def test_a_device_is_idle_from_the_end_of_a_call_to_the_next_one(
+    monkeypatch, computed, idle
+):
     """The host gives the first call at 0, and the next one at 5, when its input arrives."""
     clock = Clock(monkeypatch)
     losses = Losses(clock, computed)
@@ -54,10 +56,14 @@ def test_sums_stay_on_the_device_until_they_are_read_as_one_tensor(framework):
     tf = framework
     replicas = CompiledReplicas(Group(), 1, slices=[(0, 1)])
     values = [1.5, [1.0, 2.0], [[3.0], [4.0]], np.zeros((0, 2))]
-    compute = tf.function(lambda slices: [tf.constant(value, tf.float64) for value in values])
+    compute = tf.function(
+        lambda slices: [tf.constant(value, tf.float64) for value in values]
+    )
     sums = replicas.sums(compute, [])
     assert all(tf.is_tensor(value) for value in sums)
-    total = replicas.arrays([a + b for a, b in zip(sums, replicas.sums(compute, []), strict=True)])
+    total = replicas.arrays(
+        [a + b for a, b in zip(sums, replicas.sums(compute, []), strict=True)]
+    )
     for found, value in zip(total, values, strict=True):
         assert isinstance(found, np.ndarray)
         np.testing.assert_array_equal(found, 2 * np.array(value))

@@ -44,13 +44,20 @@ def _clean(monkeypatch):
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
 def test_the_groups_are_those_that_horovods_own_launcher_would_make(counts):
     hosts = pytest.importorskip("horovod.runner.common.util.hosts")
-    slots = hosts.parse_hosts(",".join(f"n{node}:{count}" for node, count in enumerate(counts)))
+    slots = hosts.parse_hosts(
+        ",".join(f"n{node}:{count}" for node, count in enumerate(counts))
+    )
     for slot in hosts.get_host_assignments(slots, sum(counts)):
         placed = place(slot.rank, counts, hosts=tuple(place(0, counts).hosts))
         names = ("LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
         found = rendezvous.gloo_environment(placed)
         ours = [int(found[f"HOROVOD_{name}"]) for name in names]
-        assert ours == [slot.local_rank, slot.local_size, slot.cross_rank, slot.cross_size]
+        assert ours == [
+            slot.local_rank,
+            slot.local_size,
+            slot.cross_rank,
+            slot.cross_size,
+        ]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +86,9 @@ def test_horovods_variables_are_those_of_the_run_and_of_the_user(
 
 
 @pytest.mark.parametrize(("limit", "seconds"), [(None, "1260"), ("90.0", "240")])
-def test_gloo_waits_longer_than_a_run_may_be_without_progress(monkeypatch, limit, seconds):
+def test_gloo_waits_longer_than_a_run_may_be_without_progress(
+    monkeypatch, limit, seconds
+):
     monkeypatch.delenv("SCALESTUDY_PROGRESS_TIMEOUT", raising=False)
     if limit:
         monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", limit)
@@ -91,7 +100,11 @@ def test_gloo_waits_longer_than_a_run_may_be_without_progress(monkeypatch, limit
     ("placed", "error", "words"),
     [
         (place(0, [2], port=None), UserError, "there is no port"),
-        (place(1, [1, 1], hosts=("node.invalid", "n1")), RunError, r"no address of node\.invalid"),
+        (
+            place(1, [1, 1], hosts=("node.invalid", "n1")),
+            RunError,
+            r"no address of node\.invalid",
+        ),
     ],
 )
 def test_where_processes_cannot_meet_the_reason_is_named(placed, error, words):
@@ -105,7 +118,9 @@ def test_without_mpi_and_hosts_the_ways_out_are_named():
     if rendezvous.mpi_built():
         pytest.skip("this Horovod is built with MPI")
     with pytest.raises(UserError, match=r"hosts are unknown.*MPI=1.*srun"):
-        rendezvous.join(place(0, [1, 1], hosts=("", ""), source="openmpi", node_rank=None))
+        rendezvous.join(
+            place(0, [1, 1], hosts=("", ""), source="openmpi", node_rank=None)
+        )
 
 
 def test_a_port_in_use_is_named():
@@ -119,7 +134,9 @@ def test_a_port_in_use_is_named():
 
 
 @pytest.mark.parametrize("named", [None, "ib0"])
-def test_processes_of_one_node_meet_on_the_loopback_unless_the_site_names_an_interface(monkeypatch, named):
+def test_processes_of_one_node_meet_on_the_loopback_unless_the_site_names_an_interface(
+    monkeypatch, named
+):
     pytest.importorskip("horovod.runner")
     if named:
         monkeypatch.setenv("HOROVOD_GLOO_IFACE", named)
@@ -149,7 +166,9 @@ def own(told: str, port: int) -> str:
     return "/" + f"{told}:{port}/".partition("/")[2]
 
 
-def ask(port: int, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+def ask(
+    port: int, method: str, path: str, body: bytes | None = None
+) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.request(method, path, body)
@@ -213,7 +232,9 @@ def _free_port() -> int:
 
 @pytest.mark.engine
 @pytest.mark.skipif(not horovod_built(), reason="Horovod is not built here")
-def test_what_lies_in_host_memory_is_summed_there_wherever_the_process_computes(framework, monkeypatch):
+def test_what_lies_in_host_memory_is_summed_there_wherever_the_process_computes(
+    framework, monkeypatch
+):
     """With NCCL, processes that share a GPU by mistake could not report it to each other."""
     from scalestudy.engines.tensorflow import horovod
 

@@ -9,7 +9,11 @@ import pytest
 
 from scalestudy.config.settings import Optimizer
 from scalestudy.engines.keras.private import take_summed
-from scalestudy.engines.tensorflow.keras_optimizers import TableSchedule, fuse, make_optimizer
+from scalestudy.engines.tensorflow.keras_optimizers import (
+    TableSchedule,
+    fuse,
+    make_optimizer,
+)
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 """The first variable of a process fixes TensorFlow's devices, so every test requests them first."""
@@ -36,7 +40,9 @@ def test_a_name_makes_the_optimizer_of_that_name(name, kind, settings):
 
 def test_a_schedule_gives_each_step_its_rate_and_keeps_the_last():
     schedule = TableSchedule([0.1, 0.2, 0.3])
-    assert [float(schedule(step)) for step in (0, 1, 2, 3, 99)] == pytest.approx([0.1, 0.2, 0.3, 0.3, 0.3])
+    assert [float(schedule(step)) for step in (0, 1, 2, 3, 99)] == pytest.approx(
+        [0.1, 0.2, 0.3, 0.3, 0.3]
+    )
 
 
 def test_a_constant_rate_stays_settable_for_callbacks():
@@ -46,11 +52,16 @@ def test_a_constant_rate_stays_settable_for_callbacks():
 
 
 @pytest.mark.parametrize("kappa", [4, 14, 64])
-def test_square_root_scaling_lets_the_averages_span_as_many_samples_and_leaves_momentum(kappa):
+def test_square_root_scaling_lets_the_averages_span_as_many_samples_and_leaves_momentum(
+    kappa,
+):
     adam = make_optimizer("adam", CONSTANT, kappa=kappa, scaling="sqrt")
     found = adam.beta_1, adam.beta_2, adam.epsilon
     assert found == pytest.approx((0.9**kappa, 0.999**kappa, 1e-7 / kappa**0.5))
-    assert make_optimizer("momentum", CONSTANT, kappa=kappa, scaling="sqrt").momentum == 0.9
+    assert (
+        make_optimizer("momentum", CONSTANT, kappa=kappa, scaling="sqrt").momentum
+        == 0.9
+    )
 
 
 def test_gradients_are_scaled_down_to_the_global_norm_of_all_of_them():
@@ -59,7 +70,9 @@ def test_gradients_are_scaled_down_to_the_global_norm_of_all_of_them():
     variables = [keras.Variable(np.zeros(1)), keras.Variable(np.zeros(1))]
     optimizer.build(variables)
     optimizer.apply([np.array([3.0], "float32"), np.array([4.0], "float32")], variables)
-    np.testing.assert_allclose([float(each.numpy()[0]) for each in variables], [-1.2, -1.6], rtol=1e-6)
+    np.testing.assert_allclose(
+        [float(each.numpy()[0]) for each in variables], [-1.2, -1.6], rtol=1e-6
+    )
 
 
 SHAPES = ((3, 4), (4,), (2,))
@@ -90,21 +103,39 @@ def updated(framework, name, table, *, fused, mirrored=False, repeats=1, **how):
         optimizer.apply(list(gradients), variables)
 
     step = tf.function(
-        lambda *given: strategy.run(update, given) if strategy else update(*given), autograph=False
+        lambda *given: strategy.run(update, given) if strategy else update(*given),
+        autograph=False,
     )
-    copies = strategy.experimental_local_results if strategy else lambda variable: [variable]
+    copies = (
+        strategy.experimental_local_results if strategy else lambda variable: [variable]
+    )
     values = []
     for _ in table:
-        step(*(tf.constant(draw.normal(size=shape).astype("float32")) for shape in SHAPES * repeats))
+        step(
+            *(
+                tf.constant(draw.normal(size=shape).astype("float32"))
+                for shape in SHAPES * repeats
+            )
+        )
         devices = zip(*(copies(variable.value) for variable in variables), strict=True)
-        values.append([np.concatenate([copy.numpy().ravel() for copy in device]) for device in devices])
+        values.append(
+            [
+                np.concatenate([copy.numpy().ravel() for copy in device])
+                for device in devices
+            ]
+        )
     operations = step.get_concrete_function(*starts).graph.get_operations()
-    return np.array(values), [operation for operation in operations if operation.type not in FREE]
+    return np.array(values), [
+        operation for operation in operations if operation.type not in FREE
+    ]
 
 
 @pytest.mark.parametrize("name", FUSED)
 def test_they_are_keras_own_step_by_step(framework, name):
-    for table, how in (([0.1] * 8, {}), (np.linspace(0.1, 0.01, 8), {"clip_norm": 0.5})):
+    for table, how in (
+        ([0.1] * 8, {}),
+        (np.linspace(0.1, 0.01, 8), {"clip_norm": 0.5}),
+    ):
         expected, many = updated(framework, name, table, fused=False, **how)
         fused, few = updated(framework, name, table, fused=True, **how)
         np.testing.assert_allclose(fused, expected, **ALIKE)
@@ -121,7 +152,8 @@ def test_an_optimizer_without_a_kernel_stays_as_it_is(framework):
 @pytest.mark.parametrize("name", FUSED)
 def test_a_variable_takes_few_kernels(framework, name):
     one, two = (
-        len(updated(framework, name, [0.1, 0.01], fused=True, repeats=repeats)[1]) for repeats in (1, 2)
+        len(updated(framework, name, [0.1, 0.01], fused=True, repeats=repeats)[1])
+        for repeats in (1, 2)
     )
     assert two - one == KERNELS.get(name, 1) * len(SHAPES)
 
@@ -133,5 +165,9 @@ def test_mirrored_copies_are_updated_each_on_its_device(framework, name):
     fused, operations = updated(framework, name, table, fused=True, mirrored=True)
     assert np.array_equal(fused[:, 0], fused[:, 1])
     np.testing.assert_allclose(fused, expected, **ALIKE)
-    devices = [operation.device for operation in operations if "ResourceApply" in operation.type]
+    devices = [
+        operation.device
+        for operation in operations
+        if "ResourceApply" in operation.type
+    ]
     assert {device[-5:] for device in devices} == {"CPU:0", "CPU:1"}

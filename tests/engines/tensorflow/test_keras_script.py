@@ -14,13 +14,25 @@ from scalestudy.store.study_folder import StudyFolder
 
 pytestmark = pytest.mark.engine
 SCRIPTS = Path(__file__).parents[2] / "features" / "scripts" / "examples"
-with_horovod = pytest.mark.skipif(importlib.util.find_spec("horovod") is None, reason="no Horovod")
-with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch")
+with_horovod = pytest.mark.skipif(
+    importlib.util.find_spec("horovod") is None, reason="no Horovod"
+)
+with_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="no PyTorch"
+)
 
 
 def launch(folder, *arguments):
     return subprocess.run(
-        [sys.executable, "-m", "scalestudy", "launch", "--device", "cpu", *map(str, arguments)],
+        [
+            sys.executable,
+            "-m",
+            "scalestudy",
+            "launch",
+            "--device",
+            "cpu",
+            *map(str, arguments),
+        ],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -36,7 +48,9 @@ def results(folder):
 
 
 @with_horovod
-def test_the_guides_script_of_keras_and_horovod_is_measured_and_runs_alone_unmeasured(tmp_path):
+def test_the_guides_script_of_keras_and_horovod_is_measured_and_runs_alone_unmeasured(
+    tmp_path,
+):
     script = write_from_guide(tmp_path, "train_keras.py")
     done = launch(tmp_path, "-n", "1,2", script)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -47,7 +61,11 @@ def test_the_guides_script_of_keras_and_horovod_is_measured_and_runs_alone_unmea
         result = run.result()
         assert [epoch.samples for epoch in run.epochs()] == [800] * 6
         assert [epoch.steps for epoch in run.epochs()] == [50 // workers] * 6
-        assert (result.strategy, result.engine, result.seed) == ("horovod", "tensorflow", 0)
+        assert (result.strategy, result.engine, result.seed) == (
+            "horovod",
+            "tensorflow",
+            0,
+        )
         assert (result.per_worker_batch, result.global_batch) == (16, 16 * workers)
         assert result.communication == ("gloo" if workers == 2 else None)
         assert result.parameters == 20 * 32 + 32 + 32 * 2 + 2
@@ -58,7 +76,11 @@ def test_the_guides_script_of_keras_and_horovod_is_measured_and_runs_alone_unmea
     speeds = [found[workers].result().throughput for workers in (1, 2)]
     assert rows[2].speed.steady.value == pytest.approx(speeds[1] / speeds[0])
     plain = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert plain.returncode == 0, plain.stderr
     assert "scalestudy launch" in plain.stderr
@@ -75,14 +97,20 @@ def test_the_guides_script_of_ddp_is_measured(tmp_path):
     assert run.result().quality > 0.8
 
 
-def test_mirrored_has_its_workers_in_one_process_and_one_left_out_of_its_scope_is_found_out(tmp_path):
+def test_mirrored_has_its_workers_in_one_process_and_one_left_out_of_its_scope_is_found_out(
+    tmp_path,
+):
     done = launch(tmp_path, "-n", 2, SCRIPTS / "keras_mirrored.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "logical CPU device" in " ".join(done.stderr.split())
     run = results(tmp_path / "studies" / "keras_mirrored")[2]
     assert [(epoch.samples, epoch.steps) for epoch in run.epochs()] == [(400, 14)] * 3
     result = run.result()
-    assert (result.strategy, result.per_worker_batch, result.global_batch) == ("mirrored", 15, 30)
+    assert (result.strategy, result.per_worker_batch, result.global_batch) == (
+        "mirrored",
+        15,
+        30,
+    )
     assert len(result.peak_memory_bytes) == 1
     done = launch(tmp_path, "-n", 2, SCRIPTS / "keras_mirrored.py", "alone")
     assert done.returncode == 1
@@ -97,7 +125,9 @@ def test_mirrored_has_its_workers_in_one_process_and_one_left_out_of_its_scope_i
         ("apart", "each trains on its own", "hvd.init()"),
     ],
 )
-def test_keras_processes_that_do_not_share_the_work_are_found_out(tmp_path, how, seen, line):
+def test_keras_processes_that_do_not_share_the_work_are_found_out(
+    tmp_path, how, seen, line
+):
     done = launch(tmp_path, "-n", 2, SCRIPTS / "keras_unshared.py", how)
     assert done.returncode == 1
     said = " ".join(done.stderr.split())
@@ -106,12 +136,16 @@ def test_keras_processes_that_do_not_share_the_work_are_found_out(tmp_path, how,
 
 
 @with_horovod
-def test_workers_that_all_read_everything_in_another_order_are_found_out_beside_one(tmp_path):
+def test_workers_that_all_read_everything_in_another_order_are_found_out_beside_one(
+    tmp_path,
+):
     done = launch(tmp_path, "-n", "2,1", SCRIPTS / "keras_unshared.py", "shuffled")
     assert done.returncode == 1
     assert "400 with 2: each worker reads everything" in " ".join(done.stderr.split())
     assert set(results(tmp_path / "studies" / "keras_unshared")) == {1}
-    done = launch(tmp_path, "-n", 2, "--weak-scaling", SCRIPTS / "keras_unshared.py", "shuffled")
+    done = launch(
+        tmp_path, "-n", 2, "--weak-scaling", SCRIPTS / "keras_unshared.py", "shuffled"
+    )
     assert done.returncode == 0, done.stderr
     assert set(results(tmp_path / "studies" / "keras_unshared")) == {1, 2}
 
@@ -124,7 +158,9 @@ def test_workers_that_all_read_everything_in_another_order_are_found_out_beside_
         ("apart", "each trains on its own: 200 samples", "DistributedDataParallel"),
     ],
 )
-def test_pytorch_processes_that_do_not_share_the_work_are_found_out(tmp_path, how, seen, line):
+def test_pytorch_processes_that_do_not_share_the_work_are_found_out(
+    tmp_path, how, seen, line
+):
     done = launch(tmp_path, "-n", 2, SCRIPTS / "ddp_unshared.py", how)
     assert done.returncode == 1
     said = " ".join(done.stderr.split())
@@ -145,14 +181,18 @@ with open(os.path.join(sys.argv[1], os.environ["SLURM_PROCID"]), "w") as file:
 """
 
 
-def test_multiworker_processes_meet_by_tf_config_and_without_proxies(tmp_path, monkeypatch):
+def test_multiworker_processes_meet_by_tf_config_and_without_proxies(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("grpc_proxy", "http://127.0.0.1:9")
     (tmp_path / "train.py").write_text(MULTIWORKER)
     done = launch(tmp_path, "-n", 2, "train.py", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     for rank in ("0", "1"):
         seen = json.loads((tmp_path / rank).read_text())
-        assert seen == {"replicas": 2, "proxy": None, "SLURM_NTASKS": "2"} | dict.fromkeys(
-            ("SLURM_PROCID", "SLURM_LOCALID", "RANK"), rank
-        )
+        assert seen == {
+            "replicas": 2,
+            "proxy": None,
+            "SLURM_NTASKS": "2",
+        } | dict.fromkeys(("SLURM_PROCID", "SLURM_LOCALID", "RANK"), rank)
     assert "Nothing was measured" in done.stderr

@@ -30,7 +30,9 @@ def mpirun() -> list[str]:
     program = shutil.which("mpirun")
     if program is None:
         pytest.skip("no mpirun on this machine (Debian: openmpi-bin)")
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    version = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=False
+    ).stdout
     if "Open MPI" not in version:
         pytest.skip(f"mpirun is not Open MPI's: {version[:60]!r}")
     return [program, "--oversubscribe", "--bind-to", "none"]
@@ -44,9 +46,16 @@ def horovod_with_mpi(mpirun, tmp_path_factory) -> Path:
     where that MPI is, and in no container. Then build it here (minutes) and keep it in the user's cache.
     """
     packages = Path(sysconfig.get_paths()["purelib"])
-    if any(b"libmpi" in library.read_bytes() for library in packages.glob("horovod/tensorflow/mpi_lib*.so")):
+    if any(
+        b"libmpi" in library.read_bytes()
+        for library in packages.glob("horovod/tensorflow/mpi_lib*.so")
+    ):
         return packages
-    missing = [tool for tool in ("mpicxx", "g++", "cmake", "make") if shutil.which(tool) is None]
+    missing = [
+        tool
+        for tool in ("mpicxx", "g++", "cmake", "make")
+        if shutil.which(tool) is None
+    ]
     if missing:
         pytest.skip(
             f"no {', '.join(missing)} to build Horovod with MPI (Debian: libopenmpi-dev g++ cmake make)"
@@ -70,7 +79,10 @@ def make_run(tmp_path_factory):
     """Make the folder of a run on 120 digits: make_run(implementation, workers)."""
     cache = tmp_path_factory.mktemp("cache")
     prepared = prepare(data_of(few_digits(cache, 160), cache=cache))
-    files = {"prepared": str(prepared.path), "split": str(ensure_split(prepared, 40 / 160, 0).path)}
+    files = {
+        "prepared": str(prepared.path),
+        "split": str(ensure_split(prepared, 40 / 160, 0).path),
+    }
     train = {"epochs": 2, "batch_size": 24, "batch": "global", "optimizer": "momentum"}
 
     def make(implementation: str, workers: int) -> RunFolder:
@@ -94,13 +106,29 @@ def make_run(tmp_path_factory):
     return make
 
 
-def start(launcher: list[str], processes: int, run: RunFolder, **variables: str) -> tuple[int, str]:
+def start(
+    launcher: list[str], processes: int, run: RunFolder, **variables: str
+) -> tuple[int, str]:
     """Start the worker command under a launcher; return its exit code and all output."""
-    path = os.pathsep.join([*filter(None, [variables.pop("PYTHONPATH", "")]), str(ROOT / "src")])
+    path = os.pathsep.join(
+        [*filter(None, [variables.pop("PYTHONPATH", "")]), str(ROOT / "src")]
+    )
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(FOREIGN)
+    }
     done = subprocess.run(
-        [*launcher, "-np", str(processes), sys.executable, "-m", "scalestudy.worker", str(run.path)],
+        [
+            *launcher,
+            "-np",
+            str(processes),
+            sys.executable,
+            "-m",
+            "scalestudy.worker",
+            str(run.path),
+        ],
         env=clean | root | {"PYTHONPATH": path} | variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -117,7 +145,9 @@ def environments(run: RunFolder) -> list[dict[str, str]]:
     return [rank.environment for rank in run.ranks()]
 
 
-needs_horovod = pytest.mark.skipif(not horovod_built(), reason="Horovod is not built here")
+needs_horovod = pytest.mark.skipif(
+    not horovod_built(), reason="Horovod is not built here"
+)
 
 
 @needs_horovod
@@ -141,7 +171,9 @@ def multiworker(mpirun, make_run) -> RunFolder:
     return run
 
 
-def test_multiworker_finds_its_workers_under_mpirun_each_with_a_core_and_a_log(multiworker):
+def test_multiworker_finds_its_workers_under_mpirun_each_with_a_core_and_a_log(
+    multiworker,
+):
     assert multiworker.result().workers == 2
     assert multiworker.result().communication == "auto"
     logs = sorted((multiworker.path / "logs").iterdir())
@@ -155,7 +187,9 @@ def test_horovod_with_mpi_is_driven_by_mpi_and_ends_with_the_weights_of_multiwor
     mpirun, horovod_with_mpi, make_run, multiworker
 ):
     run = make_run("horovod", 2)
-    code, output = start(mpirun, 2, run, PYTHONPATH=str(horovod_with_mpi), HOROVOD_RANK="7")
+    code, output = start(
+        mpirun, 2, run, PYTHONPATH=str(horovod_with_mpi), HOROVOD_RANK="7"
+    )
     assert code == 0, output
     assert {values["HOROVOD_CONTROLLER"] for values in environments(run)} == {"mpi"}
     assert all("HOROVOD_RANK" not in values for values in environments(run))
@@ -164,11 +198,16 @@ def test_horovod_with_mpi_is_driven_by_mpi_and_ends_with_the_weights_of_multiwor
     assert run.result().weights_digest == multiworker.result().weights_digest
 
 
-def test_a_wrong_number_of_processes_is_refused_before_a_framework_is_imported(mpirun, make_run):
+def test_a_wrong_number_of_processes_is_refused_before_a_framework_is_imported(
+    mpirun, make_run
+):
     run = make_run("multiworker", 2)
     code, output = start(mpirun, 3, run)
     assert code == 2
-    assert "Expected 2 processes for multiworker with 2 workers. Received 3 (from openmpi)" in output
+    assert (
+        "Expected 2 processes for multiworker with 2 workers. Received 3 (from openmpi)"
+        in output
+    )
     assert "oneDNN" not in output
     assert run.result() is None
 

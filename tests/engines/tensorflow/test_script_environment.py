@@ -7,24 +7,40 @@ import pytest
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.resolve import resolve
-from scalestudy.engines.tensorflow.script_environment import set_environment, slurm_variables
+from scalestudy.engines.tensorflow.script_environment import (
+    set_environment,
+    slurm_variables,
+)
 
 HERE = Placement(1, 2, 1, 2, 0, ("localhost",) * 2, "torchrun", 20_000)
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):
-    monkeypatch.setattr(os, "environ", {"grpc_proxy": "http://proxy:3128", "TF_CONFIG": "left over"})
+    monkeypatch.setattr(
+        os, "environ", {"grpc_proxy": "http://proxy:3128", "TF_CONFIG": "left over"}
+    )
     return os.environ
 
 
 def test_a_process_finds_the_variables_of_srun_but_no_job():
     found = slurm_variables(HERE, 2)
-    expected = {"SLURM_PROCID": "1", "SLURM_LOCALID": "1", "SLURM_NODEID": "0", "SLURM_NTASKS": "2"}
-    expected |= {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_NNODES": "1"}
+    expected = {
+        "SLURM_PROCID": "1",
+        "SLURM_LOCALID": "1",
+        "SLURM_NODEID": "0",
+        "SLURM_NTASKS": "2",
+    }
+    expected |= {
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_STEP_TASKS_PER_NODE": "2",
+        "SLURM_NNODES": "1",
+    }
     expected |= {"SLURM_JOB_NODELIST": "localhost", "SLURM_STEP_NODELIST": "localhost"}
     assert expected.items() <= found.items()
-    assert found["SLURM_GPUS_ON_NODE"] == "2" and "SLURM_GPUS_ON_NODE" not in slurm_variables(HERE, 0)
+    assert found[
+        "SLURM_GPUS_ON_NODE"
+    ] == "2" and "SLURM_GPUS_ON_NODE" not in slurm_variables(HERE, 0)
     assert not {"SLURM_JOB_ID", "SLURM_STEP_ID"} & found.keys()
     assert resolve(found).source == "alone"  # they are no placement of their own
 
@@ -48,7 +64,10 @@ def test_under_srun_its_own_variables_stay(environment):
     place = Placement(1, 2, 0, 1, 1, ("a", "b"), "slurm", 20_000)
     set_environment("multiworker", place, workers=2, device="cpu", gpus=0)
     assert environment["SLURM_PROCID"] == "7"
-    assert json.loads(environment["TF_CONFIG"])["cluster"]["worker"] == ["a:20000", "b:20000"]
+    assert json.loads(environment["TF_CONFIG"])["cluster"]["worker"] == [
+        "a:20000",
+        "b:20000",
+    ]
 
 
 @pytest.mark.engine
@@ -56,7 +75,11 @@ def test_tensorflows_own_resolver_finds_the_workers(environment):
     import tensorflow as tf
 
     set_environment("multiworker", HERE, workers=2, device="cpu", gpus=0)
-    assert environment["CUDA_VISIBLE_DEVICES"] == "-1,-1"  # hides GPUs, of which it needs one for each task
+    assert (
+        environment["CUDA_VISIBLE_DEVICES"] == "-1,-1"
+    )  # hides GPUs, of which it needs one for each task
     resolver = tf.distribute.cluster_resolver.SlurmClusterResolver()
-    assert resolver.cluster_spec().as_dict() == {"worker": ["localhost:8888", "localhost:8889"]}
+    assert resolver.cluster_spec().as_dict() == {
+        "worker": ["localhost:8888", "localhost:8889"]
+    }
     assert (resolver.task_type, resolver.task_id) == ("worker", 1)

@@ -21,23 +21,46 @@ def test_a_step_is_numbered_and_cut_out_on_the_device_of_its_rows(framework):
     @tf.function
     def cut(inputs, targets, first, index):
         part = step_of(Slice(inputs, targets, 0, 2, 2, step=first), index, "CPU:1")
-        placed.update({name: getattr(part, name).device[-5:] for name in ("inputs", "targets", "step")})
+        placed.update(
+            {
+                name: getattr(part, name).device[-5:]
+                for name in ("inputs", "targets", "step")
+            }
+        )
         return part.inputs, part.targets, part.step
 
     inputs = tf.constant(np.arange(6, dtype=np.uint8).reshape(3, 2))
     targets = tf.constant(np.arange(6, dtype=np.int32).reshape(3, 2))
     row, labels, step = cut(inputs, targets, tf.constant(40, tf.int64), tf.constant(2))
     assert placed == dict.fromkeys(("inputs", "targets", "step"), "CPU:1")
-    assert (row.numpy().tolist(), labels.numpy().tolist(), int(step)) == ([4, 5], [4, 5], 42)
+    assert (row.numpy().tolist(), labels.numpy().tolist(), int(step)) == (
+        [4, 5],
+        [4, 5],
+        42,
+    )
 
 
-def test_on_gpus_each_size_of_a_batch_has_its_graph_and_on_cpus_one_serves_all(framework, monkeypatch):
+def test_on_gpus_each_size_of_a_batch_has_its_graph_and_on_cpus_one_serves_all(
+    framework, monkeypatch
+):
     def rows_known(gpu):
         monkeypatch.setattr(staging, "gpu", lambda device: gpu)
         known = []
-        compiled = staging.Compiled(lambda call: known.append(call[0].inputs.shape[1]) or call[0].inputs)
+        compiled = staging.Compiled(
+            lambda call: known.append(call[0].inputs.shape[1]) or call[0].inputs
+        )
         for rows in (4, 3, 4):
-            compiled([Slice(np.zeros((1, rows, 2), np.float32), np.zeros((1, rows)), 0, rows, rows)])
+            compiled(
+                [
+                    Slice(
+                        np.zeros((1, rows, 2), np.float32),
+                        np.zeros((1, rows)),
+                        0,
+                        rows,
+                        rows,
+                    )
+                ]
+            )
         return known
 
     assert rows_known("CPU:0") == [4, 3]
@@ -49,7 +72,9 @@ def address(tensor) -> int:
 
 
 def read(buffers, rows=4, fill=1) -> Slice:
-    inputs, targets = buffers.take(((1, rows, 8, 8, 3), np.uint8), ((1, rows), np.int32))
+    inputs, targets = buffers.take(
+        ((1, rows, 8, 8, 3), np.uint8), ((1, rows), np.int32)
+    )
     inputs.fill(fill)
     targets.fill(fill)
     return Slice(inputs, targets, 0, rows, rows)
@@ -81,7 +106,9 @@ def test_what_tensorflow_could_not_take_as_it_is_is_copied(fault):
     assert np.array_equal(tensor, before)
 
 
-def test_memory_is_read_into_again_only_when_the_last_tensor_over_it_has_gone(framework):
+def test_memory_is_read_into_again_only_when_the_last_tensor_over_it_has_gone(
+    framework,
+):
     buffers = Buffers()
     part = staging.stage(read(buffers), 0)
     place = address(part.inputs)
@@ -92,7 +119,9 @@ def test_memory_is_read_into_again_only_when_the_last_tensor_over_it_has_gone(fr
     assert place in {each.inputs.ctypes.data for each in [read(buffers), read(buffers)]}
 
 
-def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(framework):
+def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(
+    framework,
+):
     """The step waits until everything that may be read ahead is read, then checks its batch again."""
     tf, samples = framework, 40
     read, places, sums = [], set(), []
@@ -108,7 +137,9 @@ def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(fr
 
     def wait(step, inputs):
         with more:
-            assert more.wait_for(lambda: len(read) == min(step + 3, samples // 4), timeout=600)
+            assert more.wait_for(
+                lambda: len(read) == min(step + 3, samples // 4), timeout=600
+            )
         return inputs.sum(dtype=np.int64)
 
     def compute(call):
@@ -119,14 +150,22 @@ def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(fr
         with tf.control_dependencies([between]):
             return before, between, tf.reduce_sum(tf.cast(part.inputs, tf.int64))
 
-    inputs = np.arange(samples, dtype=np.uint16)[:, None, None, None] * np.ones((1, 16, 16, 1), np.uint16)
+    inputs = np.arange(samples, dtype=np.uint16)[:, None, None, None] * np.ones(
+        (1, 16, 16, 1), np.uint16
+    )
     loader = Loader(
-        Stored(inputs, np.arange(samples)), slices=[(0, 1)], workers=1, global_batch=4, stage=stage
+        Stored(inputs, np.arange(samples)),
+        slices=[(0, 1)],
+        workers=1,
+        global_batch=4,
+        stage=stage,
     )
     compiled = Compiled(compute)
     for call in loader.epoch(np.arange(samples)):
         sums.append([int(each) for each in compiled(call)])
-    assert sums == [[inputs[start : start + 4].sum()] * 3 for start in range(0, samples, 4)]
+    assert sums == [
+        [inputs[start : start + 4].sum()] * 3 for start in range(0, samples, 4)
+    ]
     assert len(places) <= 4  # the memory was reused meanwhile
 
 

@@ -44,7 +44,9 @@ def test_alone_it_is_kerass_own_in_training_and_inference(shape, precision):
     x = np.random.default_rng(0).normal(2, 3, shape).astype(precision)
     tolerance = 1e-5 if precision == "float32" else 1e-12
     for _ in range(3):
-        assert np.allclose(theirs(x, training=True), ours(x, training=True), atol=tolerance)
+        assert np.allclose(
+            theirs(x, training=True), ours(x, training=True), atol=tolerance
+        )
     for one, other in zip(theirs.weights, ours.weights, strict=True):
         assert np.allclose(one, other, atol=tolerance)
     assert np.allclose(theirs(x), ours(x), atol=tolerance)
@@ -73,14 +75,20 @@ def in_a_step(layer, x, **call):
         return y, tape.gradient(loss, sources)
 
     graph = computed.get_concrete_function(tf.constant(x)).graph
-    return computed(tf.constant(x)), {operation.type for operation in graph.get_operations()}
+    return computed(tf.constant(x)), {
+        operation.type for operation in graph.get_operations()
+    }
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_float16"], indirect=True)
 @pytest.mark.parametrize("frozen", [True, False])
-def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_values(frozen, precision):
+def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_values(
+    frozen, precision
+):
     random, layers = np.random.default_rng(0), pair((6, 5, 7, 3))
-    x = random.normal(2, 3, (6, 5, 7, 3)).astype("float32" if precision == "float32" else "float16")
+    x = random.normal(2, 3, (6, 5, 7, 3)).astype(
+        "float32" if precision == "float32" else "float16"
+    )
     weights = random.uniform(0.5, 2, (4, 3)).astype("float32")
     for layer in layers:
         layer.set_weights(weights)
@@ -91,7 +99,10 @@ def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_valu
     tolerance = 1e-5 if precision == "float32" else 2e-2
     for one, other in zip([expected, *by_theirs], [found, *by_ours], strict=True):
         assert np.allclose(one, other, rtol=tolerance, atol=tolerance)
-    assert all(np.array_equal(*pair) for pair in zip(layers[1].get_weights(), weights, strict=True))
+    assert all(
+        np.array_equal(*pair)
+        for pair in zip(layers[1].get_weights(), weights, strict=True)
+    )
 
 
 def test_training_itself_keeps_the_fused_kernel():
@@ -110,7 +121,9 @@ def test_of_half_precision_the_fused_kernel_computes_in_float32_on_cpus_and_as_i
     graph = tf.function(lambda x: ours.call(x, training=True)).get_concrete_function(
         tf.TensorSpec((6, 5, 7, 3), dtype)
     )
-    (fused,) = [op for op in graph.graph.get_operations() if op.type == "FusedBatchNormV3"]
+    (fused,) = [
+        op for op in graph.graph.get_operations() if op.type == "FusedBatchNormV3"
+    ]
     assert fused.inputs[0].dtype == (dtype if gpu else tf.float32)
     assert graph.structured_outputs.dtype == dtype
 
@@ -125,11 +138,16 @@ class Custom(keras.layers.Layer):
 
 
 def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_in():
-    inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4), keras.layers.BatchNormalization()])
+    inner = keras.Sequential(
+        [keras.Input((4,)), keras.layers.Dense(4), keras.layers.BatchNormalization()]
+    )
     inputs = keras.Input((4,))
     outputs = keras.layers.Dense(2)(keras.layers.Dropout(0.5)(Custom()(inner(inputs))))
     model = keras.Model(inputs, outputs)
-    values = [np.full_like(weight, 2 + index) for index, weight in enumerate(model.get_weights())]
+    values = [
+        np.full_like(weight, 2 + index)
+        for index, weight in enumerate(model.get_weights())
+    ]
     model.set_weights(values)
     x = np.arange(8, dtype="float32").reshape(2, 4)
     before = np.asarray(model(x, training=False))
@@ -139,12 +157,16 @@ def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_
     assert sum(issubclass(kind, RowNoise) for kind in kinds) == 1
     assert keras.layers.Dropout not in kinds
     assert keras.layers.BatchNormalization not in kinds
-    assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), values, strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(model.get_weights(), values, strict=True)
+    )
     np.testing.assert_allclose(np.asarray(model(x, training=False)), before, rtol=1e-5)
 
 
 def test_synchronising_over_another_axis_is_refused_by_name():
-    model = keras.Sequential([keras.Input((4, 3)), keras.layers.BatchNormalization(axis=1, name="rows")])
+    model = keras.Sequential(
+        [keras.Input((4, 3)), keras.layers.BatchNormalization(axis=1, name="rows")]
+    )
     with pytest.raises(UserError, match="in the layer rows"):
         adapt(model, replace_layer, seed=0, sync_batch_norm=True)
 
@@ -171,7 +193,9 @@ def worker(*numbers: int, **more):
     return working(Working(part, 1.0, **more))
 
 
-def dropped(rows: slice, *, step=0, index=0, seed=0, shape=(16, 5, 3), kind="Dropout", **words):
+def dropped(
+    rows: slice, *, step=0, index=0, seed=0, shape=(16, 5, 3), kind="Dropout", **words
+):
     layer = layer_of(0.4, seed, index, kind, **words)
     with worker(rows.start, rows.stop - rows.start, shape[0], step):
         return np.asarray(layer(np.ones(shape, "float32")[rows], training=True))
@@ -212,7 +236,9 @@ def test_alpha_dropout_gives_what_keras_gives():
 def test_other_layers_that_draw_do_so_by_the_step_and_each_worker_and_are_named():
     flip = keras.layers.RandomFlip(seed=5, name="flip")
     alike = keras.layers.Dropout(0.5, noise_shape=(1, 4, 1, 1), seed=5)
-    model = keras.Sequential([keras.Input((4, 4, 1)), flip, alike, keras.layers.Dropout(0.5), flip])
+    model = keras.Sequential(
+        [keras.Input((4, 4, 1)), flip, alike, keras.layers.Dropout(0.5), flip]
+    )
     assert adapt(model, replace_layer, seed=0, sync_batch_norm=False) == ["flip"]
 
     def seeds(layer, start, step):
@@ -220,14 +246,19 @@ def test_other_layers_that_draw_do_so_by_the_step_and_each_worker_and_are_named(
         with worker(start, 4, 8, step, calls=Counter()):
             return [tuple(np.asarray(generator.next()).tolist()) for _ in range(2)]
 
-    drawn = [seed for start in (0, 4) for step in (0, 1) for seed in seeds(flip, start, step)]
+    drawn = [
+        seed for start in (0, 4) for step in (0, 1) for seed in seeds(flip, start, step)
+    ]
     assert len(set(drawn)) == 8 and drawn[0] == (5, 0)
     assert seeds(flip, 4, 1) == drawn[6:]  # on any worker, any number of times
     assert seeds(alike, 0, 1) == seeds(alike, 4, 1) != seeds(alike, 4, 0)
 
 
 def test_steps_layers_and_seeds_draw_differently():
-    noises = [dropped(slice(0, 16), **other) for other in ({}, {"step": 1}, {"index": 1}, {"seed": 1})]
+    noises = [
+        dropped(slice(0, 16), **other)
+        for other in ({}, {"step": 1}, {"index": 1}, {"seed": 1})
+    ]
     assert len({noise.tobytes() for noise in noises}) == 4
 
 
@@ -240,7 +271,9 @@ def test_a_layer_that_is_called_twice_in_a_step_draws_anew_and_the_next_step_beg
 
     first, second = step()
     assert not np.array_equal(first, second)
-    assert all(np.array_equal(a, b) for a, b in zip(step(), (first, second), strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(step(), (first, second), strict=True)
+    )
 
 
 def test_samples_differ_and_the_rate_is_kept():

@@ -7,12 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equality import CHANGED, TOLERANCE, assert_equal, case, finish, prepared_sets, start, weights
+from equality import (
+    CHANGED,
+    TOLERANCE,
+    assert_equal,
+    case,
+    finish,
+    prepared_sets,
+    start,
+    weights,
+)
 from scalestudy.launch import reserve
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"
+    ),
 ]
 
 WHOLE = {"batch_size": 34}
@@ -41,20 +52,40 @@ def results(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("weights")
     data = prepared_sets(tmp_path_factory.mktemp("cache"))
 
-    def of(implementation: str, workers: int, *kinds: tuple[str, str], **more: Any) -> list[dict[str, Any]]:
+    def of(
+        implementation: str, workers: int, *kinds: tuple[str, str], **more: Any
+    ) -> list[dict[str, Any]]:
         initial = out / "initial"
-        return [case(data, task, implementation, workers, p, initial=initial, **more) for task, p in kinds]
+        return [
+            case(data, task, implementation, workers, p, initial=initial, **more)
+            for task, p in kinds
+        ]
 
     def kept(implementation: str, workers: int, **orders: Any) -> list[dict[str, Any]]:
         """Train 12 of 20 steps and write a checkpoint."""
-        orders = {"steps": 12, "keep": str(out / f"{implementation}{workers}.npz")} | orders
-        return of(implementation, workers, ("cnn", "float64"), label="kept", orders=orders)
+        orders = {
+            "steps": 12,
+            "keep": str(out / f"{implementation}{workers}.npz"),
+        } | orders
+        return of(
+            implementation, workers, ("cnn", "float64"), label="kept", orders=orders
+        )
 
     def resumed(implementation: str, workers: int, source: str) -> list[dict[str, Any]]:
         orders = {"go_on": str(out / f"{source}.npz")}
-        return of(implementation, workers, ("cnn", "float64"), label=f"from-{source}", orders=orders)
+        return of(
+            implementation,
+            workers,
+            ("cnn", "float64"),
+            label=f"from-{source}",
+            orders=orders,
+        )
 
-    double, single, drops = ("plain", "float64"), ("plain", "float32"), ("cnn", "float64")
+    double, single, drops = (
+        ("plain", "float64"),
+        ("plain", "float32"),
+        ("cnn", "float64"),
+    )
     alone = [double, single, ("unet", "float64")]
     mixed = ("plain", "mixed_bfloat16"), ("plain", "mixed_float16")
     few = {"orders": {"steps": 4}}  # rounding separates any two runs later
@@ -65,7 +96,9 @@ def results(tmp_path_factory) -> Path:
             "changed": {
                 "optimizer": name,
                 "learning_rate": 0.01,
-                "clip_norm": None if name == "adamw" else 0.5,  # it enlarges the 1e-6 that PyTorch adds
+                "clip_norm": None
+                if name == "adamw"
+                else 0.5,  # it enlarges the 1e-6 that PyTorch adds
             },
             "label": name,
         }
@@ -73,16 +106,30 @@ def results(tmp_path_factory) -> Path:
     ]
 
     def optimized(implementation: str, workers: int) -> list[dict[str, Any]]:
-        return [made for more in optimizers for made in of(implementation, workers, double, **more)]
+        return [
+            made
+            for more in optimizers
+            for made in of(implementation, workers, double, **more)
+        ]
 
-    def parts(implementation: str, workers: int, accumulate: int) -> list[dict[str, Any]]:
+    def parts(
+        implementation: str, workers: int, accumulate: int
+    ) -> list[dict[str, Any]]:
         """Micro-batches with statistics of their own."""
-        more = {"sync": False, "changed": {"accumulate": accumulate}, "label": str(accumulate)}
+        more = {
+            "sync": False,
+            "changed": {"accumulate": accumulate},
+            "label": str(accumulate),
+        }
         return of(implementation, workers, ("unet", "float64"), **more)
 
-    def changed(workers: int, precision: str, label: str, train: dict[str, Any], **more: Any) -> Any:
+    def changed(
+        workers: int, precision: str, label: str, train: dict[str, Any], **more: Any
+    ) -> Any:
         kind = "ddp" if workers > 1 else "torch-single"
-        return of(kind, workers, ("plain", precision), changed=train, label=label, **more)
+        return of(
+            kind, workers, ("plain", precision), changed=train, label=label, **more
+        )
 
     with reserve.ports(12) as port:
         tensorflow = [
@@ -129,7 +176,12 @@ def results(tmp_path_factory) -> Path:
                         made
                         for kind in ("none", *ROUNDED)
                         for made in changed(
-                            2, "float32", "once", ONE_UPDATE, orders={"steps": 1}, compression=kind
+                            2,
+                            "float32",
+                            "once",
+                            ONE_UPDATE,
+                            orders={"steps": 1},
+                            compression=kind,
                         )
                     ],
                 ],
@@ -138,7 +190,9 @@ def results(tmp_path_factory) -> Path:
                 out,
             )
         )
-        finish(start(of("ddp", 3, double, single, ("own", "float64")), 3, port + 6, out))
+        finish(
+            start(of("ddp", 3, double, single, ("own", "float64")), 3, port + 6, out)
+        )
         finish(start(of("ddp", 4, double, ("unet", "float64")), 4, port + 9, out))
     return out
 
@@ -152,9 +206,14 @@ def results(tmp_path_factory) -> Path:
 )
 def test_engines_differ_in_moving_variances_alone(results, one, other):
     """PyTorch's hold the unbiased variance; each channel has 560 values or more in a slice."""
-    (before, after, stored), (begun, again, ended) = weights(results, one), weights(results, other)
+    (before, after, stored), (begun, again, ended) = (
+        weights(results, one),
+        weights(results, other),
+    )
     assert all(np.array_equal(a, b) for a, b in zip(before, begun, strict=True))
-    largest_change = max(np.abs(a - b).max() for a, b in zip(after, before, strict=True))
+    largest_change = max(
+        np.abs(a - b).max() for a, b in zip(after, before, strict=True)
+    )
     for index, (a, b) in enumerate(zip(after, again, strict=True)):
         if index in MOVING_VARIANCES:
             np.testing.assert_allclose(b, a, rtol=1 / 500)
@@ -162,7 +221,9 @@ def test_engines_differ_in_moving_variances_alone(results, one, other):
         else:
             assert np.abs(a - b).max() <= OTHER_ENGINE["float64"] * largest_change
     for measured in ("loss", "validation"):
-        np.testing.assert_allclose(stored[measured], ended[measured], rtol=OTHER_ENGINE["float64"])
+        np.testing.assert_allclose(
+            stored[measured], ended[measured], rtol=OTHER_ENGINE["float64"]
+        )
 
 
 def assert_same_bits(out: Path, one: str, other: str) -> None:
@@ -174,31 +235,54 @@ EXACT = TOLERANCE["float64"]
 EQUAL = [
     # any number of workers and one
     *[
-        (f"plain-torch-single1-{kind}-sync", f"plain-ddp{count}-{kind}-sync", TOLERANCE[kind])
+        (
+            f"plain-torch-single1-{kind}-sync",
+            f"plain-ddp{count}-{kind}-sync",
+            TOLERANCE[kind],
+        )
         for count in (2, 3)
         for kind in ("float64", "float32")
     ],
-    *[("unet-torch-single1-float64-sync", f"unet-ddp{count}-float64-sync", EXACT) for count in (2, 4)],
+    *[
+        ("unet-torch-single1-float64-sync", f"unet-ddp{count}-float64-sync", EXACT)
+        for count in (2, 4)
+    ],
     *[
         ("plain-torch-single1-float64-sync", f"plain-{kind}-float64-sync", EXACT)
         for kind in ("ddp4", "torch-virtual14")
     ],
     # the same dropout wherever workers are computed
     *[
-        (f"{task}-torch-virtual{count}-float64-sync", f"{task}-ddp{count}-float64-sync", EXACT)
+        (
+            f"{task}-torch-virtual{count}-float64-sync",
+            f"{task}-ddp{count}-float64-sync",
+            EXACT,
+        )
         for task, count in (("cnn", 2), ("own", 2), ("own", 3))
     ],
     # TensorFlow
     *[
-        (f"{task}-single1-{kind}-sync", f"{task}-torch-single1-{kind}-sync", OTHER_ENGINE[kind])
+        (
+            f"{task}-single1-{kind}-sync",
+            f"{task}-torch-single1-{kind}-sync",
+            OTHER_ENGINE[kind],
+        )
         for task, kind in (("plain", "float64"), ("plain", "float32"))
     ],
     # workers with their own statistics
     ("unet-torch-virtual2-float64-own", "unet-ddp2-float64-own", EXACT),
     # buffers of the first worker, and frozen parts, wherever workers are
-    ("buffers-torch-virtual2-float64-own-buffers", "buffers-ddp2-float64-own-buffers", EXACT),
+    (
+        "buffers-torch-virtual2-float64-own-buffers",
+        "buffers-ddp2-float64-own-buffers",
+        EXACT,
+    ),
     # changed samples
-    ("plain-torch-single1-float64-sync-changed", "plain-ddp2-float64-sync-changed", EXACT),
+    (
+        "plain-torch-single1-float64-sync-changed",
+        "plain-ddp2-float64-sync-changed",
+        EXACT,
+    ),
     (
         "plain-single1-float64-sync-changed",
         "plain-torch-single1-float64-sync-changed",
@@ -206,10 +290,18 @@ EQUAL = [
     ),
     # optimizers, and clipped gradients
     *[
-        (f"plain-torch-single1-float64-sync-{name}", f"plain-ddp2-float64-sync-{name}", EXACT)
+        (
+            f"plain-torch-single1-float64-sync-{name}",
+            f"plain-ddp2-float64-sync-{name}",
+            EXACT,
+        )
         for name in OPTIMIZERS
     ],
-    ("plain-single1-float64-sync-nesterov", "plain-torch-single1-float64-sync-nesterov", CLIPPED),
+    (
+        "plain-single1-float64-sync-nesterov",
+        "plain-torch-single1-float64-sync-nesterov",
+        CLIPPED,
+    ),
     # mixed precision
     *[
         (f"plain-{one}-{kind}-sync", f"plain-{other}-{kind}-sync", MIXED)
@@ -222,7 +314,11 @@ EQUAL = [
     # k micro-batches of n workers, and one of each of n * k workers
     *[
         ("unet-torch-single1-float64-own-4", f"unet-{other}", EXACT)
-        for other in ("torch-virtual4-float64-own-1", "torch-virtual2-float64-own-2", "ddp2-float64-own-2")
+        for other in (
+            "torch-virtual4-float64-own-1",
+            "torch-virtual2-float64-own-2",
+            "ddp2-float64-own-2",
+        )
     ],
 ]
 
@@ -233,12 +329,16 @@ def test_weights_are_equal(results, one, other, tolerance):
 
 
 def test_buckets_are_summed_each_by_itself_and_to_the_same_bits(results):
-    assert_same_bits(results, "plain-ddp2-float32-sync", "plain-ddp2-float32-sync-64 KiB")
+    assert_same_bits(
+        results, "plain-ddp2-float32-sync", "plain-ddp2-float32-sync-64 KiB"
+    )
 
 
 def test_a_run_repeats_bit_for_bit_and_goes_on_bit_for_bit(results):
     assert_same_bits(results, "cnn-ddp2-float64-sync", "cnn-ddp2-float64-sync-again")
-    assert_same_bits(results, "cnn-ddp2-float64-sync", "cnn-ddp2-float64-sync-from-ddp2")
+    assert_same_bits(
+        results, "cnn-ddp2-float64-sync", "cnn-ddp2-float64-sync-from-ddp2"
+    )
     alone = "cnn-torch-single1-float64-sync"
     assert_same_bits(results, alone, f"{alone}-from-torch-single1")
 

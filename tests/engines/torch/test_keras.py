@@ -13,7 +13,9 @@ from paths import SOURCE
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"
+    ),
 ]
 
 PROGRAM = """
@@ -98,7 +100,11 @@ def exchanged(framework, tmp_path_factory):
     """A TensorFlow model, its file, whose weights PyTorch increases by 1, and the weights before."""
     import keras
 
-    layers = keras.layers.Conv2D(2, 3), keras.layers.BatchNormalization(), keras.layers.Dense(3)
+    layers = (
+        keras.layers.Conv2D(2, 3),
+        keras.layers.BatchNormalization(),
+        keras.layers.Dense(3),
+    )
     net = keras.Sequential([keras.Input((8, 8, 1)), *layers])
     file = tmp_path_factory.mktemp("exchanged") / "model.keras"
     net.save(file)
@@ -113,14 +119,21 @@ def computed(exchanged):
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"KERAS_BACKEND": "torch", "KERAS_TORCH_DEVICE": "cpu", "PYTHONPATH": str(SOURCE)},
+        env=os.environ
+        | {
+            "KERAS_BACKEND": "torch",
+            "KERAS_TORCH_DEVICE": "cpu",
+            "PYTHONPATH": str(SOURCE),
+        },
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_cross_entropies_are_computed_from_logits(computed):
-    assert computed["losses"] == pytest.approx([60] * 6)  # 16.1 from probabilities, which Keras clips
+    assert computed["losses"] == pytest.approx(
+        [60] * 6
+    )  # 16.1 from probabilities, which Keras clips
 
 
 def test_keras_computes_in_all_bits_and_without_tensorflow(computed):
@@ -135,13 +148,21 @@ KINDS = "_Depthwise", "_Separable", "_MaxPooled", "_MeanPooled"
 def test_convolutions_and_pooling_keep_the_layout_of_their_inputs(computed):
     found = computed["layers"]
     kinds = [kind for kind, _, _ in found]
-    assert kinds == [*["_Convolved"] * 5, "_SideBySide", "_Transposed", "BaseConv", *KINDS]
+    assert kinds == [
+        *["_Convolved"] * 5,
+        "_SideBySide",
+        "_Transposed",
+        "BaseConv",
+        *KINDS,
+    ]
     planes = [found[index] for index in (1, 2, 3, 5, 6, 8, 9, 10, 11)]
     assert all(channels_last for _, channels_last, _ in planes), planes
     assert max(difference for _, _, difference in found) < 1e-4
 
 
-def test_a_model_of_either_engine_begins_with_the_weights_that_the_other_has_saved(computed, exchanged):
+def test_a_model_of_either_engine_begins_with_the_weights_that_the_other_has_saved(
+    computed, exchanged
+):
     net, file, before = exchanged
     net.load_weights(file)
     for weight, old in zip(net.get_weights(), before, strict=True):

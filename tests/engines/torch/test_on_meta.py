@@ -14,7 +14,10 @@ from paths import SUPPORT
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed here"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None,
+        reason="PyTorch is not installed here",
+    ),
 ]
 CASES = cases()
 READS = {"fresh": 2, "moving": 1}
@@ -32,7 +35,9 @@ def answers(tmp_path_factory) -> dict[str, Any]:
         "PYTHONPATH": os.pathsep.join(map(str, [SUPPORT, *filter(None, sys.path)])),
     }
     command = [sys.executable, str(SUPPORT / "torch_on_meta.py"), str(folder)]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=variables, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads((folder / "answers.json").read_text())
 
@@ -45,10 +50,14 @@ def test_a_run_needs_no_value_of_the_device(answers, name):
     assert found["steps"] == 2
     assert found["step"] == {}
     reads = READS[CASES[name].train["batch_norm"]]
-    assert sum(found["evaluation"].values()) == reads + found["constants"], found["evaluation"]
+    assert sum(found["evaluation"].values()) == reads + found["constants"], found[
+        "evaluation"
+    ]
 
 
 def test_each_initialiser_draws_on_the_device(answers):
     found = answers["initial"]
     assert len(found) == 14
-    assert {name: made for name, made in found.items() if made != ["meta", [6, 6]]} == {}
+    assert {
+        name: made for name, made in found.items() if made != ["meta", [6, 6]]
+    } == {}

@@ -14,7 +14,10 @@ from paths import PROJECT, SUPPORT
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed here"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None,
+        reason="PyTorch is not installed here",
+    ),
 ]
 ROUNDING = 1e-12
 MOST = {"cnn": 2.0, "unet": 1.3, "keras unet": 1.15}
@@ -35,7 +38,9 @@ def answers(tmp_path_factory) -> dict[str, Any]:
         "PYTHONPATH": os.pathsep.join(map(str, [SUPPORT, *filter(None, sys.path)])),
     }
     command = [sys.executable, str(SUPPORT / "torch_steps.py"), str(folder)]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=variables, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads((folder / "answers.json").read_text())
 
@@ -63,7 +68,9 @@ def test_an_evaluation_of_accuracy_stays_on_the_device(answers):
 
 
 @pytest.mark.parametrize("kind", ["Ada", "SGD"])
-def test_an_optimizer_with_groups_and_a_scheduler_are_those_of_a_plain_loop(answers, kind):
+def test_an_optimizer_with_groups_and_a_scheduler_are_those_of_a_plain_loop(
+    answers, kind
+):
     found = answers["own_optimizers"][kind]
     assert found["plain"] < 1e-14
     assert found["rates"] == [4, pytest.approx(2)]
@@ -116,7 +123,9 @@ def test_a_gpu_without_code_in_this_build_is_refused_before_it_is_used(answers):
 
 
 @pytest.mark.parametrize("name", ["unet", "unet of 4 classes", "cnn"])
-def test_a_built_in_module_computes_what_the_keras_model_of_its_name_does(answers, name):
+def test_a_built_in_module_computes_what_the_keras_model_of_its_name_does(
+    answers, name
+):
     """With copied weights: outputs, losses and the quality, and training outputs with dropout."""
     found = answers["architectures"][name]
     for key in ("parameters", "flops"):
@@ -165,13 +174,20 @@ def test_a_module_that_something_wraps_is_refused_and_a_lazy_one_is_taken(answer
     assert [received.split()[0] for received in found["wrapped"]] == list(kinds)
     assert found["lazy"] == 16 * 3 + 3
     assert found["latent flops"] == 3 * 2 * 4 * 3  # the product and its two gradients
-    assert found["averaged flops"] == [None, ["Averaged"]]  # unknown, and no reason to lose a trained model
+    assert found["averaged flops"] == [
+        None,
+        ["Averaged"],
+    ]  # unknown, and no reason to lose a trained model
     assert found["reached"] == [False]
 
 
 def test_any_number_of_workers_computes_the_same(answers):
     """Two epochs with uneven last batches, dropout, clipping, a changing rate and synchronised statistics."""
-    found = {name: value for name, value in answers["workers"].items() if not name.startswith("mixed")}
+    found = {
+        name: value
+        for name, value in answers["workers"].items()
+        if not name.startswith("mixed")
+    }
     assert len(found) == 8
     assert max(found.values()) < ROUNDING, found
 
@@ -235,7 +251,9 @@ def study(tmp_path_factory) -> Path:
 def scalestudy(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "scalestudy", *words]
     variables = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
-    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.slow
@@ -247,12 +265,16 @@ def test_the_example_is_tried_trained_evaluated_and_exported(study):
     assert {"model.pt", "best.pt"} <= {file.name for file in run.iterdir()}
     evaluated = scalestudy(study, "model", "evaluate", "out", "--format", "json")
     assert evaluated.returncode == 0, evaluated.stderr
-    assert json.loads(evaluated.stdout)["results"]["accuracy"] == pytest.approx(result["quality"], abs=1e-6)
+    assert json.loads(evaluated.stdout)["results"]["accuracy"] == pytest.approx(
+        result["quality"], abs=1e-6
+    )
     exported = scalestudy(study, "model", "export", "out", "--out", "digits.pt2")
     assert exported.returncode == 0, exported.stderr
     assert (study / "digits.pt2").stat().st_size > 1000
 
 
-def test_a_group_connects_on_the_gpu_of_its_process_and_waits_without_a_busy_core(answers):
+def test_a_group_connects_on_the_gpu_of_its_process_and_waits_without_a_busy_core(
+    answers,
+):
     assert answers["devices"]["group"] == ["cuda:0", "None"]
     assert answers["devices"]["event"] == {"enable_timing": True, "blocking": True}

@@ -21,7 +21,9 @@ from scalestudy.store.study_folder import StudyFolder
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"
+    ),
 ]
 MEET = """
 import sys
@@ -77,9 +79,13 @@ def store(monkeypatch):
     from scalestudy.engines.torch.torch_script import StoreGroup
 
     limit = datetime.timedelta(seconds=60)
-    made = torch.distributed.TCPStore("127.0.0.1", 0, None, True, limit, wait_for_workers=False)
+    made = torch.distributed.TCPStore(
+        "127.0.0.1", 0, None, True, limit, wait_for_workers=False
+    )
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
-    return made, StoreGroup(Placement(1, 2, 1, 2, 0, ("localhost",) * 2, "test", made.port))
+    return made, StoreGroup(
+        Placement(1, 2, 1, 2, 0, ("localhost",) * 2, "test", made.port)
+    )
 
 
 def test_what_a_stranger_writes_into_the_store_runs_no_code(store, tmp_path):
@@ -97,7 +103,11 @@ def test_numbers_and_lists_are_shared_and_arrays_summed_through_the_store(store)
     served, group = store
     served.set("scalestudy/1", json.dumps({"loss": [0.5, float("nan")], "at": [0, 1]}))
     shared = group.share_object(None)
-    assert shared["loss"][0] == 0.5 and np.isnan(shared["loss"][1]) and shared["at"] == [0, 1]
+    assert (
+        shared["loss"][0] == 0.5
+        and np.isnan(shared["loss"][1])
+        and shared["at"] == [0, 1]
+    )
     served.set("scalestudy/2/0", np.full((2, 1), 3.0).tobytes())
     assert group.host_sum(np.ones((2, 1))).tolist() == [[4.0], [4.0]]
 
@@ -107,7 +117,15 @@ SCRIPTS = Path(__file__).parents[2] / "features" / "scripts" / "examples"
 
 def launch(folder, *arguments):
     return subprocess.run(
-        [sys.executable, "-m", "scalestudy", "launch", "--device", "cpu", *map(str, arguments)],
+        [
+            sys.executable,
+            "-m",
+            "scalestudy",
+            "launch",
+            "--device",
+            "cpu",
+            *map(str, arguments),
+        ],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -119,7 +137,11 @@ def results(folder):
     """Return result and epochs of each point's newest run, by number of workers."""
     study = StudyFolder.open(folder)
     runs = [study.runs(point.name)[-1] for point in study.points()]
-    return {run.result().workers: (run.result(), run.epochs()) for run in runs if run.result()}
+    return {
+        run.result().workers: (run.result(), run.epochs())
+        for run in runs
+        if run.result()
+    }
 
 
 def test_a_script_for_torchrun_runs_as_it_is(tmp_path):
@@ -127,11 +149,20 @@ def test_a_script_for_torchrun_runs_as_it_is(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     seen = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
     for rank, one in enumerate(seen):
-        assert (one["rank"], one["size"], one["local_rank"], one["elastic"]) == (rank, 2, rank, True)
+        assert (one["rank"], one["size"], one["local_rank"], one["elastic"]) == (
+            rank,
+            2,
+            rank,
+            True,
+        )
         assert one["argv"] == [str(tmp_path), "--lr", "0.1"]
         assert one["gradient"] == [[3.0] * 4]  # the mean of 2 and 4
         found = one["variables"]
-        assert (found["ROLE_RANK"], found["GROUP_RANK"], found["LOCAL_WORLD_SIZE"]) == (str(rank), "0", "2")
+        assert (found["ROLE_RANK"], found["GROUP_RANK"], found["LOCAL_WORLD_SIZE"]) == (
+            str(rank),
+            "0",
+            "2",
+        )
     assert seen[0]["variables"]["MASTER_PORT"] == seen[1]["variables"]["MASTER_PORT"]
     assert not (tmp_path / "studies").exists()
     assert "nothing will be measured" in " ".join(done.stderr.split())
@@ -164,7 +195,9 @@ def test_three_lines_measure_a_loop(swept):
         assert result.weights_digest and len(result.peak_memory_bytes) == workers
     study = StudyFolder.open(swept / "studies" / "ddp_measured")
     rows = {row.key.workers: row for row in read_study(study).rows}
-    assert rows[2].speed.steady.value == pytest.approx(found[2][0].throughput / found[1][0].throughput)
+    assert rows[2].speed.steady.value == pytest.approx(
+        found[2][0].throughput / found[1][0].throughput
+    )
 
 
 def test_what_is_done_is_not_swept_again(swept):
@@ -184,7 +217,9 @@ def test_what_is_done_is_not_swept_again(swept):
         ("alone", "2 different sets on 2 workers"),
     ],
 )
-def test_a_script_that_fails_is_said_to_by_its_true_cause_and_leaves_nothing(tmp_path, how, cause):
+def test_a_script_that_fails_is_said_to_by_its_true_cause_and_leaves_nothing(
+    tmp_path, how, cause
+):
     done = launch(tmp_path, "-n", 2, SCRIPTS / "ddp_measured.py", how)
     assert done.returncode == 1
     assert cause in " ".join(done.stderr.split())
@@ -192,7 +227,11 @@ def test_a_script_that_fails_is_said_to_by_its_true_cause_and_leaves_nothing(tmp
     assert cause in json.loads((run / "failure.json").read_text())["reason"]
     assert (run / "logs" / "rank-1.log").exists()
     assert not (run / "result.json").exists()
-    assert not [one for one in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(one.info["cmdline"])]
+    assert not [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if str(tmp_path) in str(one.info["cmdline"])
+    ]
 
 
 def test_parameters_of_any_shape_and_type_are_compared():
@@ -212,8 +251,17 @@ def test_parameters_of_any_shape_and_type_are_compared():
     assert session.parameters(models[0]) == 7
 
 
-def test_torchrun_itself_may_start_a_measured_script_and_its_first_failure_is_kept(tmp_path):
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+def test_torchrun_itself_may_start_a_measured_script_and_its_first_failure_is_kept(
+    tmp_path,
+):
+    torchrun = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+    ]
     done = subprocess.run(
         [*torchrun, SCRIPTS / "ddp_measured.py", "raise"],
         cwd=tmp_path,

@@ -4,8 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.features.check.check import CheckOptions, CheckSubject, check, needs_of, plan_of
-from scalestudy.features.check.check_files import Plan, Report, report_failure, report_pass
+from scalestudy.features.check.check import (
+    CheckOptions,
+    CheckSubject,
+    check,
+    needs_of,
+    plan_of,
+)
+from scalestudy.features.check.check_files import (
+    Plan,
+    Report,
+    report_failure,
+    report_pass,
+)
 from scalestudy.features.check.check_job import check_point
 from scalestudy.plugins import strategies
 from scalestudy.plugins.strategies import Traits
@@ -59,14 +70,20 @@ def job_says(monkeypatch, report):
     monkeypatch.setattr("scalestudy.features.check.check.await_report", await_report)
 
 
-@pytest.mark.parametrize(("report", "named"), [(GOOD, False), (BAD, False), (GOOD, True)])
+@pytest.mark.parametrize(
+    ("report", "named"), [(GOOD, False), (BAD, False), (GOOD, True)]
+)
 def test_logs_of_a_failure_or_of_a_named_folder_stay_and_others_go(
     here, tmp_path, monkeypatch, report, named
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     here(report)
     notes, progress, listeners = telling()
-    check(None, CheckOptions(workers=2, folder=tmp_path / "mine" if named else None), **listeners)
+    check(
+        None,
+        CheckOptions(workers=2, folder=tmp_path / "mine" if named else None),
+        **listeners,
+    )
     assert progress == ["Checking with 2 processes on this machine", "ring, 1 of 3"]
     if report is GOOD and not named:
         assert notes == [] and list(tmp_path.iterdir()) == []
@@ -75,7 +92,9 @@ def test_logs_of_a_failure_or_of_a_named_folder_stay_and_others_go(
         assert logs.is_dir() and logs.is_relative_to(tmp_path)
 
 
-def test_a_job_is_told_with_its_report_or_how_to_get_it_if_it_is_left(site, monkeypatch, tmp_path):
+def test_a_job_is_told_with_its_report_or_how_to_get_it_if_it_is_left(
+    site, monkeypatch, tmp_path
+):
     job_says(monkeypatch, BAD)
     notes, progress, listeners = telling()
     options = CheckOptions(submit=True, nodes=2, skip=AHEAD, folder=tmp_path / "job")
@@ -85,11 +104,20 @@ def test_a_job_is_told_with_its_report_or_how_to_get_it_if_it_is_left(site, monk
     assert report.failed and [line.topic for line in report.lines][-1:] == ["ranks"]
     job_says(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        check(site, CheckOptions(submit=True, skip=AHEAD, folder=tmp_path / "left"), **listeners)
-    assert f"scalestudy check {tmp_path / 'left'}" in notes[-1] and "scancel 17" in notes[-1]
+        check(
+            site,
+            CheckOptions(submit=True, skip=AHEAD, folder=tmp_path / "left"),
+            **listeners,
+        )
+    assert (
+        f"scalestudy check {tmp_path / 'left'}" in notes[-1]
+        and "scancel 17" in notes[-1]
+    )
 
 
-def test_a_queue_that_cannot_be_checked_is_not_asked_and_not_submitted_to(tmp_path, monkeypatch):
+def test_a_queue_that_cannot_be_checked_is_not_asked_and_not_submitted_to(
+    tmp_path, monkeypatch
+):
     (tmp_path / "site.toml").write_text("cpus_per_node = 4\n")
     study = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = 0\n[launch]\non = "pbs"\nsite = "site.toml"\n'
     (tmp_path / "study.toml").write_text(study)
@@ -102,25 +130,39 @@ def test_a_queue_that_cannot_be_checked_is_not_asked_and_not_submitted_to(tmp_pa
 
 
 def points(*names):
-    return [check_point(None, Plan(workers=2)).on(implementation=name) for name in names]
+    return [
+        check_point(None, Plan(workers=2)).on(implementation=name) for name in names
+    ]
 
 
 def test_needs_are_what_processes_meet_by_each_once():
-    assert needs_of(points("single", "multiworker", "horovod", "multiworker")) == ("auto", "horovod")
+    assert needs_of(points("single", "multiworker", "horovod", "multiworker")) == (
+        "auto",
+        "horovod",
+    )
     assert needs_of(points("single", "mirrored", "virtual")) == ()
 
 
 def test_a_strategy_of_another_package_brings_its_library(monkeypatch):
     mine = Traits(
-        "mine", "a strategy of another package", "tensorflow", processes="per-worker", library="mpi4py"
+        "mine",
+        "a strategy of another package",
+        "tensorflow",
+        processes="per-worker",
+        library="mpi4py",
     )
     monkeypatch.setitem(strategies.REGISTRY._built_in, "mine", "")
     monkeypatch.setitem(strategies.REGISTRY._loaded, "mine", mine)
     about = CheckSubject(points=points("mine"))
-    assert plan_of(about, CheckOptions(workers=2)).libraries == ("mpi4py",) and needs_of(about.points) == ()
+    assert (
+        plan_of(about, CheckOptions(workers=2)).libraries == ("mpi4py",)
+        and needs_of(about.points) == ()
+    )
 
 
-def test_one_engine_of_a_study_is_checked_in_the_environment_that_it_names(tmp_path, monkeypatch):
+def test_one_engine_of_a_study_is_checked_in_the_environment_that_it_names(
+    tmp_path, monkeypatch
+):
     text = '[launch]\nenvironments = { torch = "x" }\n[sweep]\nstrategy = ["native", "ddp"]\nseed = 0\n'
     (tmp_path / "study.toml").write_text(f'task = "cnn"\n{text}')
     asked, (notes, _, listeners) = [], telling()

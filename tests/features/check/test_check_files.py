@@ -57,7 +57,9 @@ def test_one_that_breaks_leaves_its_last_words(answer, tmp_path):
     )
 
 
-@pytest.mark.parametrize(("events", "step"), [([BEGUN], "joining"), ([BEGUN, JOINED], "the first sum")])
+@pytest.mark.parametrize(
+    ("events", "step"), [([BEGUN], "joining"), ([BEGUN, JOINED], "the first sum")]
+)
 def test_one_that_says_nothing_more_has_stalled(answer, events, step):
     found, now = answer(events)
     assert (found.state, found.step, found.tail, now) == ("stalled", step, [], 12)
@@ -69,7 +71,9 @@ def test_one_that_never_begins_is_left_out_after_more_time(answer):
 
 def test_a_build_is_what_was_reported_last(answer):
     built = {"step": "built", "gpus": 0}
-    found, _ = answer([BEGUN, built, {**built, "no_gpus": "why"}, {"step": "ended", "code": 0}])
+    found, _ = answer(
+        [BEGUN, built, {**built, "no_gpus": "why"}, {"step": "ended", "code": 0}]
+    )
     assert (found.state, found.build["no_gpus"]) == ("done", "why")
 
 

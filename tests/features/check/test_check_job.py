@@ -20,7 +20,9 @@ exit 1
     ("view", "words", "over"),
     [
         (
-            JobView(job="7", state="PENDING", reason="Priority", start="2030-01-01T12:00:00"),
+            JobView(
+                job="7", state="PENDING", reason="Priority", start="2030-01-01T12:00:00"
+            ),
             "pending, others come first, expected 2030-01-01 12:00:00",
             False,
         ),
@@ -37,13 +39,22 @@ def test_a_checks_job_is_told_with_what_it_waits_for(monkeypatch, view, words, o
     assert check_job._state("7")[:2] == (words, over)
 
 
-def test_a_check_whose_job_cannot_start_ends_with_why_and_cancels_it(monkeypatch, tmp_path):
-    view, cancelled = JobView(job="7", state="PENDING", reason="AssocGrpCPUMinutesLimit"), []
+def test_a_check_whose_job_cannot_start_ends_with_why_and_cancels_it(
+    monkeypatch, tmp_path
+):
+    view, cancelled = (
+        JobView(job="7", state="PENDING", reason="AssocGrpCPUMinutesLimit"),
+        [],
+    )
     monkeypatch.setattr(check_job, "ASK", 0.0)
     monkeypatch.setattr(SLURM.queue, "ask", lambda jobs: {"7": view})
     monkeypatch.setattr(SLURM.queue, "cancel", cancelled.extend)
     (line,) = check_job.await_report(tmp_path, "7", lambda text: None).lines
-    assert line.status == "fail" and "no hours left" in line.seen and "sshare" in line.action
+    assert (
+        line.status == "fail"
+        and "no hours left" in line.seen
+        and "sshare" in line.action
+    )
     assert cancelled == ["7"]
 
 
@@ -52,7 +63,11 @@ def test_a_silent_queue_is_told_and_waited_for(monkeypatch):
         raise QueueUnreachable("Slurm", "squeue", "none within 1 s")
 
     monkeypatch.setattr(SLURM.queue, "ask", silent)
-    assert check_job._state("7") == ("Slurm does not answer (none within 1 s)", False, None)
+    assert check_job._state("7") == (
+        "Slurm does not answer (none within 1 s)",
+        False,
+        None,
+    )
 
 
 @pytest.fixture
@@ -60,11 +75,15 @@ def lines(tmp_path, monkeypatch):
     """Return the lines about the jobs of a site; this script is Slurm's sbatch."""
 
     def ask(script, partition="gpu"):
-        (tmp_path / "site.toml").write_text(f"cpus_per_node = 4\npartition = '{partition}'\n")
+        (tmp_path / "site.toml").write_text(
+            f"cpus_per_node = 4\npartition = '{partition}'\n"
+        )
         if script:
             (tmp_path / "sbatch").write_text(script)
             (tmp_path / "sbatch").chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin" if script else str(tmp_path))
+        monkeypatch.setenv(
+            "PATH", f"{tmp_path}:/usr/bin:/bin" if script else str(tmp_path)
+        )
         site, point = (
             find_site(str(tmp_path / "site.toml"), tmp_path),
             check_job.check_point(None, Plan(workers=8)),
@@ -79,7 +98,11 @@ def test_slurm_says_whether_it_would_take_a_job(lines):
     (line,) = lines(SBATCH)
     assert line.status == "pass"
     (line,) = lines(SBATCH, "nonsense")
-    assert line.status == "fail" and "Invalid partition name" in line.seen and "sinfo" in line.action
+    assert (
+        line.status == "fail"
+        and "Invalid partition name" in line.seen
+        and "sinfo" in line.action
+    )
 
 
 def test_a_machine_without_slurm_fails_with_what_to_do(lines):

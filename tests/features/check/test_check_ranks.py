@@ -14,13 +14,22 @@ import pytest
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE, TensorFlowTraits
 from scalestudy.features.check.check_files import TOPICS, Plan, read_report, write_plan
-from scalestudy.features.check.check_ranks import check_here, errand, run, trial_environment
+from scalestudy.features.check.check_ranks import (
+    check_here,
+    errand,
+    run,
+    trial_environment,
+)
 from scalestudy.hardware.devices import Gpu
 from scalestudy.launch import reserve
 from scalestudy.plugins.engines import collective
 from scalestudy.util.errors import RunError
 
-QUICK = tuple(topic for topic in TOPICS if topic in ("versions", "builds", "collectives", "bandwidth"))
+QUICK = tuple(
+    topic
+    for topic in TOPICS
+    if topic in ("versions", "builds", "collectives", "bandwidth")
+)
 
 
 def statuses(report, topic):
@@ -32,7 +41,10 @@ def left_behind(folder):
     processes = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if str(folder) in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+            if (
+                str(folder) in " ".join(process.cmdline())
+                and process.status() != psutil.STATUS_ZOMBIE
+            ):
                 processes.append(process)
     return processes
 
@@ -41,7 +53,9 @@ def left_behind(folder):
 def test_two_processes_look_at_this_machine(tmp_path):
     (tmp_path / "file").touch()
     folders = {str(tmp_path): "results", str(tmp_path / "file" / "x"): "cache"}
-    report = check_here(tmp_path / "check", Plan(workers=2, folders=folders, skip=QUICK))
+    report = check_here(
+        tmp_path / "check", Plan(workers=2, folders=folders, skip=QUICK)
+    )
     for topic in ("ranks", "devices"):
         assert statuses(report, topic) == ["pass"], report.lines
     assert statuses(report, "folders") == ["pass", "fail", "pass"] and report.failed
@@ -65,7 +79,11 @@ def test_each_collective_works_and_is_timed(tmp_path):
     plan = Plan(workers=2, sizes=sizes, start_limit=900, limit=600)
     report = check_here(tmp_path / "check", plan)
     assert not report.failed, report.lines
-    names = {line.seen.partition(":")[0] for line in report.lines if line.topic == "bandwidth"}
+    names = {
+        line.seen.partition(":")[0]
+        for line in report.lines
+        if line.topic == "bandwidth"
+    }
     assert {"ring", "auto"} <= names
     assert len(statuses(report, "collectives")) == len(names)
     assert left_behind(tmp_path) == []
@@ -79,15 +97,24 @@ def placement(rank, source="slurm"):
 
 
 def variables(name="ring", device="cpu", gpus=(), **changes):
-    base = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"} | changes
+    base = {
+        "PATH": "/bin",
+        "HTTPS_PROXY": "http://proxy",
+        "TF_CONFIG": "stale",
+    } | changes
     tried = None if name == "build" else collective(name)
-    return trial_environment(tried, ENGINE, placement(3), base, device=device, local_rank=1, gpus=gpus)
+    return trial_environment(
+        tried, ENGINE, placement(3), base, device=device, local_rank=1, gpus=gpus
+    )
 
 
 def test_proxies_are_unset_and_tf_config_names_the_workers_where_it_is_used():
     environment = variables()
     assert "HTTPS_PROXY" not in environment and environment["PATH"] == "/bin"
-    assert json.loads(environment["TF_CONFIG"])["cluster"]["worker"][2:] == ["n2:20000", "n2:20001"]
+    assert json.loads(environment["TF_CONFIG"])["cluster"]["worker"][2:] == [
+        "n2:20000",
+        "n2:20001",
+    ]
     assert "TF_CONFIG" not in variables("horovod-gloo")
 
 
@@ -97,18 +124,41 @@ def test_proxies_are_unset_and_tf_config_names_the_workers_where_it_is_used():
         ("ring", "gpu", "", (), "1"),
         ("ring", "gpu", "4,5", (), "5"),
         ("ring", "gpu", "GPU-x", (), "GPU-x"),
-        ("build", "gpu", "0,1", (), "0,1"),  # the build is queried with all GPUs visible
+        (
+            "build",
+            "gpu",
+            "0,1",
+            (),
+            "0,1",
+        ),  # the build is queried with all GPUs visible
         ("ring", "cpu", "0,1", (), "-1"),
-        ("nccl", "gpu", "4,5", [Gpu(4, "GPU-a", "H100"), Gpu(5, "GPU-b", "H100")], "GPU-b"),  # by UUID
+        (
+            "nccl",
+            "gpu",
+            "4,5",
+            [Gpu(4, "GPU-a", "H100"), Gpu(5, "GPU-b", "H100")],
+            "GPU-b",
+        ),  # by UUID
     ],
 )
 def test_each_rank_takes_its_own_gpu(name, device, visible, gpus, shown):
-    assert variables(name, device, gpus, CUDA_VISIBLE_DEVICES=visible)["CUDA_VISIBLE_DEVICES"] == shown
+    assert (
+        variables(name, device, gpus, CUDA_VISIBLE_DEVICES=visible)[
+            "CUDA_VISIBLE_DEVICES"
+        ]
+        == shown
+    )
 
 
 def test_only_horovod_by_mpi_meets_as_mpirun_says(tmp_path):
     def source(name):
-        what = errand(collective(name), placement(0, "openmpi"), device="cpu", sizes=(), events=tmp_path)
+        what = errand(
+            collective(name),
+            placement(0, "openmpi"),
+            device="cpu",
+            sizes=(),
+            events=tmp_path,
+        )
         return what["placement"]["source"]
 
     assert source("horovod-mpi") == "openmpi" and source("horovod-gloo") != "openmpi"
@@ -149,7 +199,9 @@ sys.stdin.read()
 
 
 @pytest.mark.slow
-def test_a_collective_that_stalls_is_told_and_the_others_are_tried(tmp_path, monkeypatch):
+def test_a_collective_that_stalls_is_told_and_the_others_are_tried(
+    tmp_path, monkeypatch
+):
     """Rank 2 of three stalls in one collective."""
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -159,13 +211,26 @@ def test_a_collective_that_stalls_is_told_and_the_others_are_tried(tmp_path, mon
     write_plan(folder, Plan(workers=SIZE, sizes=(1024,), limit=3, skip=skip))
     with reserve.ports(SIZE + 2) as port, ThreadPoolExecutor(SIZE) as pool:
         ranks = [
-            Placement(rank, SIZE, rank, SIZE, 0, ("localhost",) * SIZE, "torchrun", port)
+            Placement(
+                rank, SIZE, rank, SIZE, 0, ("localhost",) * SIZE, "torchrun", port
+            )
             for rank in range(SIZE)
         ]
-        assert list(pool.map(lambda placement: run(folder, placement), ranks)) == [0] * SIZE
+        assert (
+            list(pool.map(lambda placement: run(folder, placement), ranks))
+            == [0] * SIZE
+        )
     report = read_report(folder)
-    (line,) = [line for line in report.lines if line.topic == "collectives" and line.status != "pass"]
-    assert (line.status, line.where, line.seen) == ("fail", "localhost", "auto stalled at joining")
+    (line,) = [
+        line
+        for line in report.lines
+        if line.topic == "collectives" and line.status != "pass"
+    ]
+    assert (line.status, line.where, line.seen) == (
+        "fail",
+        "localhost",
+        "auto stalled at joining",
+    )
     assert statuses(report, "bandwidth") == ["pass"] * 2
     assert len(list((tmp_path / "check" / "events").glob("stalled-*"))) == 1
     children = psutil.Process(os.getpid()).children(recursive=True)

@@ -31,7 +31,9 @@ def folder(path):
         ("$SCALESTUDY_NOT_SET/cache", "fail", "a variable is not set"),
     ],
 )
-def test_a_folder_is_tried_and_left_as_it_was(tmp_path, monkeypatch, place, status, word):
+def test_a_folder_is_tried_and_left_as_it_was(
+    tmp_path, monkeypatch, place, status, word
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     line = folder(place if place.startswith("$") else tmp_path / place)
@@ -71,22 +73,36 @@ def test_gpus_that_processes_share_count_once():
     assert host_checks.gpus_of([(0, [])]) == 0
 
 
-GOOD = {"Python": "3.11.7", "tensorflow-cpu": "2.21.0", "keras": "3.15.1", "horovod": "0.28.1"}
+GOOD = {
+    "Python": "3.11.7",
+    "tensorflow-cpu": "2.21.0",
+    "keras": "3.15.1",
+    "horovod": "0.28.1",
+}
 
 
 def lines(*, drop=(), libraries=("horovod",), **changes):
-    versions = {name: version for name, version in (GOOD | changes).items() if name not in drop}
+    versions = {
+        name: version for name, version in (GOOD | changes).items() if name not in drop
+    }
     return judge_versions(versions, "login", ENGINE, libraries=libraries)
 
 
 def problems(**arguments):
-    return [(line.status, line.seen) for line in lines(**arguments) if line.status != "pass"]
+    return [
+        (line.status, line.seen) for line in lines(**arguments) if line.status != "pass"
+    ]
 
 
 def test_what_goes_together_is_one_line():
     (line,) = lines()
     assert line.status == "pass"
-    for name in ("Python 3.11.7", "TensorFlow 2.21.0", "Keras 3.15.1", "Horovod 0.28.1"):
+    for name in (
+        "Python 3.11.7",
+        "TensorFlow 2.21.0",
+        "Keras 3.15.1",
+        "Horovod 0.28.1",
+    ):
         assert name in line.seen
 
 
@@ -103,26 +119,39 @@ def test_what_goes_together_is_one_line():
         ({"libraries": ("mpi4py",)}, "mpi4py not installed"),
     ],
 )
-def test_what_is_missing_or_outside_its_range_fails_by_name_and_says_what_to_do(arguments, named):
-    assert [status for status, seen in problems(**arguments) if named in seen] == ["fail"]
+def test_what_is_missing_or_outside_its_range_fails_by_name_and_says_what_to_do(
+    arguments, named
+):
+    assert [status for status, seen in problems(**arguments) if named in seen] == [
+        "fail"
+    ]
     assert all(line.action for line in lines(**arguments) if line.status != "pass")
 
 
 def test_what_is_not_needed_is_not_missed_and_a_release_candidate_is_taken():
     assert problems(drop=["horovod"], libraries=()) == []
-    assert [status for status, _ in problems(horovod="0.27.0", libraries=())] == ["warn"]
+    assert [status for status, _ in problems(horovod="0.27.0", libraries=())] == [
+        "warn"
+    ]
     assert problems(**{"tensorflow-cpu": "2.21.0rc1"}) == []
 
 
-def test_an_environment_that_is_not_there_or_breaks_fails_with_its_words(tmp_path, monkeypatch):
+def test_an_environment_that_is_not_there_or_breaks_fails_with_its_words(
+    tmp_path, monkeypatch
+):
     assert read_versions(None)["Python"] == ".".join(map(str, sys.version_info[:3]))
     broken = tmp_path / "bin" / "python"
     broken.parent.mkdir()
     broken.write_text("#!/bin/sh\necho cannot find libpython >&2; exit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("VENVS", str(tmp_path))
-    for environment, word in (("$VENVS", "cannot find libpython"), ("$VENVS/none", str(tmp_path / "none"))):
-        (line,) = judge_versions(read_versions(environment), "login", ENGINE, libraries=())
+    for environment, word in (
+        ("$VENVS", "cannot find libpython"),
+        ("$VENVS/none", str(tmp_path / "none")),
+    ):
+        (line,) = judge_versions(
+            read_versions(environment), "login", ENGINE, libraries=()
+        )
         assert line.status == "fail" and word in line.seen
 
 
@@ -133,7 +162,8 @@ NEEDED = Plan(workers=2, needs=("horovod",), libraries=("horovod",))
 
 def facts(gpus=0, uuids=()):
     return {
-        rank: Facts(rank=rank, host=f"n{rank}", local_rank=0, gpus=gpus, uuids=uuids) for rank in range(2)
+        rank: Facts(rank=rank, host=f"n{rank}", local_rank=0, gpus=gpus, uuids=uuids)
+        for rank in range(2)
     }
 
 
@@ -155,14 +185,28 @@ def answers(horovod=GLOO, cuda=None, gpus=0, error=None):
     [
         (None, 0, {}, ["pass", "pass"], ""),
         (None, 2, {}, ["fail", "warn"], "sees 0 of 2 GPUs: it is built without CUDA"),
-        (None, 2, {"cuda": "12.5", "gpus": 1, "horovod": EVERYTHING}, ["fail", "pass"], "sees 1 of 2 GPUs"),
+        (
+            None,
+            2,
+            {"cuda": "12.5", "gpus": 1, "horovod": EVERYTHING},
+            ["fail", "pass"],
+            "sees 1 of 2 GPUs",
+        ),
         (None, 2, {"cuda": "12.5", "gpus": 2}, ["pass", "warn"], "beside 2 GPUs"),
         (NEEDED, 0, {"error": "ImportError: libmpi.so.40"}, ["pass", "fail"], "libmpi"),
-        (Plan(workers=2, needs=("auto",)), 0, {"error": "ImportError: libmpi.so.40"}, ["pass", "warn"], ""),
+        (
+            Plan(workers=2, needs=("auto",)),
+            0,
+            {"error": "ImportError: libmpi.so.40"},
+            ["pass", "warn"],
+            "",
+        ),
         (NEEDED, 0, {"horovod": None}, ["pass", "fail"], "no Horovod"),
     ],
 )
-def test_what_was_built_is_held_against_gpus_and_strategies(plan, gpus, built, statuses, seen):
+def test_what_was_built_is_held_against_gpus_and_strategies(
+    plan, gpus, built, statuses, seen
+):
     lines = judge_builds(plan or Plan(workers=2), facts(gpus), answers(**built))
     assert [line.status for line in lines] == statuses * 2
     assert seen in " ".join(line.seen for line in lines)
@@ -171,7 +215,9 @@ def test_what_was_built_is_held_against_gpus_and_strategies(plan, gpus, built, s
 @pytest.mark.parametrize(("gpus", "status"), [(0, "fail"), (1, "pass"), (6, "pass")])
 def test_of_whole_gpus_and_instances_tensorflow_need_not_see_all_at_once(gpus, status):
     seen = facts(8, [f"GPU-{n}" for n in range(6)] + ["MIG-1", "MIG-2"])
-    lines = judge_builds(Plan(workers=2), seen, answers(cuda="12.5", gpus=gpus, horovod=EVERYTHING))
+    lines = judge_builds(
+        Plan(workers=2), seen, answers(cuda="12.5", gpus=gpus, horovod=EVERYTHING)
+    )
     assert lines[0].status == status
 
 
@@ -182,14 +228,23 @@ def test_a_tensorflow_that_cannot_be_imported_fails_with_its_last_words():
 
 
 def tried(plan=None, gpus=0, source="slurm", met=True, **built):
-    ways = collectives_to_try(plan or Plan(workers=2), facts(gpus), answers(**built), source=source, met=met)
+    ways = collectives_to_try(
+        plan or Plan(workers=2), facts(gpus), answers(**built), source=source, met=met
+    )
     return [way.name for way in ways]
 
 
 def test_collectives_are_tried_that_the_builds_the_devices_and_the_launcher_allow():
     assert tried() == ["ring", "auto", "horovod-gloo"]
-    assert tried(gpus=1, horovod=EVERYTHING) == ["ring", "nccl", "horovod-gloo", "horovod-nccl"]
-    assert "nccl" not in tried(Plan(workers=2, device="cpu"), gpus=1, horovod=EVERYTHING)
+    assert tried(gpus=1, horovod=EVERYTHING) == [
+        "ring",
+        "nccl",
+        "horovod-gloo",
+        "horovod-nccl",
+    ]
+    assert "nccl" not in tried(
+        Plan(workers=2, device="cpu"), gpus=1, horovod=EVERYTHING
+    )
     assert tried(source="openmpi", horovod=EVERYTHING)[-1] == "horovod-mpi"
     assert "horovod-mpi" not in tried(horovod=EVERYTHING)
     assert tried(source="openmpi", met=False, horovod=EVERYTHING) == ["horovod-mpi"]
@@ -225,7 +280,10 @@ def test_of_a_study_those_are_tried_that_its_runs_use(needs, gpus, source, expec
             ],
             "Collective ops is aborted by: failed to connect to 10.0.0.2:20000",
         ),
-        (["Traceback", "ImportError: libmpi.so.40: cannot open"], "ImportError: libmpi.so.40: cannot open"),
+        (
+            ["Traceback", "ImportError: libmpi.so.40: cannot open"],
+            "ImportError: libmpi.so.40: cannot open",
+        ),
         (["one", "  Killed "], "Killed"),
         ([], "no output"),
     ],
@@ -245,10 +303,14 @@ def test_of_a_log_the_line_that_says_why_is_quoted(tail, why):
         ("import os; os._exit(3)", "exit code 3"),
     ],
 )
-def test_a_library_that_is_there_but_does_not_load_is_told(tmp_path, monkeypatch, source, seen):
+def test_a_library_that_is_there_but_does_not_load_is_told(
+    tmp_path, monkeypatch, source, seen
+):
     (tmp_path / "brought_library.py").write_text(source)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    library = StrategyLibrary("brought", "Brought", "brought_library", "==1", "Build it.", "", "")
+    library = StrategyLibrary(
+        "brought", "Brought", "brought_library", "==1", "Build it.", "", ""
+    )
     refused = refuse_unloadable(library)
     assert (refused is None) == (seen is None)
     if refused:

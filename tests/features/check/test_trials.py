@@ -14,7 +14,9 @@ HOSTS = ["n0", "n0", "n1", "n2"]
 def answers_of(*states, step="joining", seconds=None):
     """The answers of ranks; None is a rank without one."""
     return {
-        rank: RankAnswer(rank=rank, state=state, step=step, tail=["why"], seconds=seconds or {})
+        rank: RankAnswer(
+            rank=rank, state=state, step=step, tail=["why"], seconds=seconds or {}
+        )
         for rank, state in enumerate(states)
         if state
     }
@@ -24,8 +26,16 @@ def answers_of(*states, step="joining", seconds=None):
     ("states", "where", "seen"),
     [
         (("stalled",) * 4, "n0, n1, n2", "ring stalled at joining"),
-        (("done", "done", "stalled", "stalled"), "n1, n2", "ring stalled at joining; not on n0"),
-        (("stalled", "stalled", "failed", "stalled"), "n1", "ring failed at joining: why; not on n0, n2"),
+        (
+            ("done", "done", "stalled", "stalled"),
+            "n1, n2",
+            "ring stalled at joining; not on n0",
+        ),
+        (
+            ("stalled", "stalled", "failed", "stalled"),
+            "n1",
+            "ring failed at joining: why; not on n0, n2",
+        ),
         (
             ("stalled", "failed", "failed", None),
             "n2",
@@ -33,7 +43,9 @@ def answers_of(*states, step="joining", seconds=None):
         ),
     ],
 )
-def test_a_collective_that_did_not_come_together_is_told_with_hosts_and_first_cause(states, where, seen):
+def test_a_collective_that_did_not_come_together_is_told_with_hosts_and_first_cause(
+    states, where, seen
+):
     line = judge_collective(RING, answers_of(*states), HOSTS)
     assert (line.topic, line.status, line.where) == ("collectives", "fail", where)
     assert line.seen.startswith(seen)
@@ -41,7 +53,8 @@ def test_a_collective_that_did_not_come_together_is_told_with_hosts_and_first_ca
 
 
 @pytest.mark.parametrize(
-    ("rate", "hosts", "status"), [(50e6, 4, "warn"), (50e6, 1, "pass"), (1e9, 4, "pass")]
+    ("rate", "hosts", "status"),
+    [(50e6, 4, "warn"), (50e6, 1, "pass"), (1e9, 4, "pass")],
 )
 def test_the_bus_carries_two_n_minus_one_nths_of_a_message_and_is_slow_below_gigabit_ethernet(
     rate, hosts, status
@@ -49,7 +62,9 @@ def test_the_bus_carries_two_n_minus_one_nths_of_a_message_and_is_slow_below_gig
     answers = answers_of(*["done"] * 4, seconds={1024: 1e-3, 2**25: 2**25 / rate})
     assert judge_collective(RING, answers, HOSTS) is None
     line = bandwidth_line(RING, answers, hosts)
-    assert line.status == status and line.seen.startswith(f"ring: {rate * 1.5 / 1e9:.2f} GB/s")
+    assert line.status == status and line.seen.startswith(
+        f"ring: {rate * 1.5 / 1e9:.2f} GB/s"
+    )
     assert "latency 1.00 ms at 1 KiB" in line.seen
 
 
@@ -86,8 +101,13 @@ BUILD = {
 
 def led(told, facts=range(2)):
     """Lead two ranks on two hosts; return the lines by topic and status, and what was asked."""
-    there = {rank: Facts(rank=rank, host=f"n{rank}", local_rank=0, gpus=0) for rank in facts}
-    built = {rank: RankAnswer(rank=rank, state="done", build=BUILD | {"seconds": 1.0}) for rank in range(2)}
+    there = {
+        rank: Facts(rank=rank, host=f"n{rank}", local_rank=0, gpus=0) for rank in facts
+    }
+    built = {
+        rank: RankAnswer(rank=rank, state="done", build=BUILD | {"seconds": 1.0})
+        for rank in range(2)
+    }
     exchange = Ranks(there, {None: built} | told)
     placement = Placement(0, 2, 0, 1, 0, ("n0", "n1"), "slurm", 20000)
     report = lead(exchange, Plan(workers=2), placement)
@@ -107,7 +127,9 @@ def test_all_collectives_are_tried_also_after_one_that_failed():
 def test_a_silent_rank_is_named_and_nothing_more_is_asked():
     lines, asked = led({"ring": answers_of("stalled", None)})
     assert asked == [None, "ring", "end"]
-    assert lines["ranks", "fail"].where == "n1" and "rank 1" in lines["ranks", "fail"].seen
+    assert (
+        lines["ranks", "fail"].where == "n1" and "rank 1" in lines["ranks", "fail"].seen
+    )
 
 
 def test_without_all_ranks_there_is_no_trial():

@@ -10,9 +10,13 @@ import synthetic
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory):
     folder = tmp_path_factory.mktemp("studies")
-    synthetic.write(folder / "before", "before", synthetic.seeded((1, 2, 4), ("horovod",)))
+    synthetic.write(
+        folder / "before", "before", synthetic.seeded((1, 2, 4), ("horovod",))
+    )
     slow = [
-        synthetic.run("horovod", n, seed, throughput=80 * n * (1 + 0.002 * seed), epochs=12)
+        synthetic.run(
+            "horovod", n, seed, throughput=80 * n * (1 + 0.002 * seed), epochs=12
+        )
         for n in (1, 2, 4)
         for seed in range(3)
     ]
@@ -21,7 +25,9 @@ def studies(tmp_path_factory):
 
 
 def test_a_slower_version_is_told_to_programs(call, studies):
-    rows = json.loads(call("compare", studies / "before", studies / "after", "--format", "json")[1])["rows"]
+    rows = json.loads(
+        call("compare", studies / "before", studies / "after", "--format", "json")[1]
+    )["rows"]
     assert {row["verdict"] for row in rows if row["quantity"] == "rate"} == {"slower"}
 
 
@@ -33,7 +39,9 @@ def test_studies_are_named_by_their_folders_or_their_paths(call, studies, monkey
 
 def test_a_comparison_is_written_in_the_form_of_its_ending(call, studies, tmp_path):
     page = tmp_path / "sites.md"
-    code, _, errors = call("compare", studies / "before", studies / "after", "--out", page)
+    code, _, errors = call(
+        "compare", studies / "before", studies / "after", "--out", page
+    )
     assert code == 0 and f"Wrote {page}" in errors
     assert "# before against after" in page.read_text()
 
@@ -46,7 +54,13 @@ def test_an_edited_task_is_named_and_its_qualities_are_not_paired(call, tmp_path
         for point in study["points"]:
             point["sources"] = {"own.py": digest}
         (folder / "study.json").write_text(json.dumps(study))
-    call("compare", tmp_path / "before", tmp_path / "after", "--out", tmp_path / "page.md")
+    call(
+        "compare",
+        tmp_path / "before",
+        tmp_path / "after",
+        "--out",
+        tmp_path / "page.md",
+    )
     text = (tmp_path / "page.md").read_text()
     assert "not alike are task: own.py" in text
     assert "a" * 12 in text and "b" * 12 in text

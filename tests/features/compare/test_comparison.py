@@ -13,7 +13,8 @@ def row(comparison, quantity, workers=4, strategy="horovod"):
     (found,) = (
         each
         for each in comparison.rows
-        if (each.quantity, each.key.workers, each.key.strategy) == (quantity, workers, strategy)
+        if (each.quantity, each.key.workers, each.key.strategy)
+        == (quantity, workers, strategy)
     )
     return found
 
@@ -27,10 +28,15 @@ def test_a_faster_side_is_told_with_its_ratio_and_noise_is_no_difference(base, r
     assert real or not any(each.real for each in comparison.rows)
 
 
-@pytest.mark.parametrize("more", [{}, {"launch.cpus_per_worker": 4, "data.source": "/elsewhere/indents"}])
+@pytest.mark.parametrize(
+    "more", [{}, {"launch.cpus_per_worker": 4, "data.source": "/elsewhere/indents"}]
+)
 def test_qualities_are_paired_by_seed_where_both_asked_for_the_same_but_for_speed(more):
     asked = {"task": "unet", "train.epochs": 6}
-    comparison = compare(side("a", SPEEDS, asked=asked), side("b", SPEEDS, quality=0.94, asked=asked | more))
+    comparison = compare(
+        side("a", SPEEDS, asked=asked),
+        side("b", SPEEDS, quality=0.94, asked=asked | more),
+    )
     found = row(comparison, "quality")
     assert comparison.unpaired is None
     assert found.paired
@@ -51,20 +57,37 @@ def test_qualities_of_other_training_are_not_paired_and_hidden_by_what_seeds_sha
 @pytest.mark.parametrize(
     ("other", "training", "quality", "rate"),
     [
-        ({"epochs": 12}, "samples processed: 6,000 and 12,000", "samples processed: 6,000 and 12,000", ""),
+        (
+            {"epochs": 12},
+            "samples processed: 6,000 and 12,000",
+            "samples processed: 6,000 and 12,000",
+            "",
+        ),
         ({"metric": "accuracy"}, "", "metric: IoU and accuracy", ""),
-        ({"oversubscribed": "8 workers on 2 cores"}, "oversubscribed", "", "oversubscribed"),
+        (
+            {"oversubscribed": "8 workers on 2 cores"},
+            "oversubscribed",
+            "",
+            "oversubscribed",
+        ),
     ],
 )
 def test_what_cannot_be_compared_has_its_reason(other, training, quality, rate):
     comparison = compare(side("a", SPEEDS), side("b", SPEEDS, **other))
-    for quantity, why in (("training_seconds", training), ("quality", quality), ("rate", rate)):
+    for quantity, why in (
+        ("training_seconds", training),
+        ("quality", quality),
+        ("rate", rate),
+    ):
         found = row(comparison, quantity).why_not
         assert found.startswith(why) and bool(found) == bool(why)
 
 
 def test_single_runs_are_compared_without_a_verdict():
-    found = row(compare(side("a", SPEEDS, seeds=1), side("b", SPEEDS, base=150.0, seeds=1)), "rate")
+    found = row(
+        compare(side("a", SPEEDS, seeds=1), side("b", SPEEDS, base=150.0, seeds=1)),
+        "rate",
+    )
     assert found.change.value == pytest.approx(1.5, rel=0.1)
     assert found.chance is None
     assert not found.real
@@ -74,13 +97,20 @@ def test_other_tasks_are_refused_but_not_a_task_file_in_another_place():
     with pytest.raises(UserError, match=r"studies of one task.*cnn, unet"):
         compare(side("a", SPEEDS), side("b", SPEEDS, asked={"task": "cnn"}))
     paths = [{"task": f"/home/{name}/my_task.py"} for name in "ab"]
-    assert compare(side("a", SPEEDS, asked=paths[0]), side("b", SPEEDS, asked=paths[1])).rows
+    assert compare(
+        side("a", SPEEDS, asked=paths[0]), side("b", SPEEDS, asked=paths[1])
+    ).rows
 
 
 def test_other_models_are_refused():
     runs = [synthetic.run("horovod", n) for n in (1, 2)]
     larger = [
-        type(run)(run.result.model_copy(update={"parameters": 7}), run.epochs, run.folder, run.ranks)
+        type(run)(
+            run.result.model_copy(update={"parameters": 7}),
+            run.epochs,
+            run.folder,
+            run.ranks,
+        )
         for run in runs
     ]
     with pytest.raises(UserError, match="studies of one model"):

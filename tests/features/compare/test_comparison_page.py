@@ -7,7 +7,11 @@ from comparison_studies import two_counts
 from imported_runs import imported_run
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import Side, compare
-from scalestudy.features.compare.comparison_page import compare_document, compare_json, summary
+from scalestudy.features.compare.comparison_page import (
+    compare_document,
+    compare_json,
+    summary,
+)
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Table
 from scalestudy.report.write_document import markdown
@@ -19,7 +23,11 @@ def comparison():
 
 
 def table(comparison):
-    return next(block for block in compare_document(comparison).blocks if isinstance(block, Table))
+    return next(
+        block
+        for block in compare_document(comparison).blocks
+        if isinstance(block, Table)
+    )
 
 
 def test_the_page_says_how_many_differences_are_real_and_has_each(comparison):
@@ -28,7 +36,11 @@ def test_the_page_says_how_many_differences_are_real_and_has_each(comparison):
     rows = table(comparison).rows
     assert len(rows) == 2 * 3
     (slow,) = (row for row in rows if row[:2] == ("samples/s", "horovod × 2"))
-    assert slow[2].text.startswith("200.4") and slow[4].text.startswith("0.800") and slow[5] == "slower"
+    assert (
+        slow[2].text.startswith("200.4")
+        and slow[4].text.startswith("0.800")
+        and slow[5] == "slower"
+    )
     assert "train.xla" in text
 
 
@@ -40,23 +52,39 @@ def test_the_page_is_written_in_every_form_whatever_names_hold(comparison):
 def test_json_holds_one_record_a_row_and_a_quantity(comparison):
     rows = json.loads(compare_json(comparison))["rows"]
     assert len(rows) == 2 * 3
-    slow = next(row for row in rows if row["quantity"] == "rate" and row["workers"] == 2)
+    slow = next(
+        row for row in rows if row["quantity"] == "rate" and row["workers"] == 2
+    )
     assert slow["change"] == pytest.approx(0.8)
     assert slow["real"] is True
 
 
 def test_studies_without_a_shared_row_say_so():
-    other = Side("other", analyse("other", [synthetic.run("mirrored", 4)]), {"task": "unet"})
-    assert summary(compare(two_counts("old"), other)).startswith("The studies share no row")
+    other = Side(
+        "other", analyse("other", [synthetic.run("mirrored", 4)]), {"task": "unet"}
+    )
+    assert summary(compare(two_counts("old"), other)).startswith(
+        "The studies share no row"
+    )
 
 
 def test_what_is_not_compared_says_why_in_a_footnote(comparison):
     other = two_counts("other")
     runs = [
-        type(run)(run.result.model_copy(update={"global_batch": 99}), run.epochs, run.folder, run.ranks)
+        type(run)(
+            run.result.model_copy(update={"global_batch": 99}),
+            run.epochs,
+            run.folder,
+            run.ranks,
+        )
         for run in other.findings.runs
     ]
-    text = terminal(compare_document(compare(two_counts("old"), Side("other", analyse("other", runs)))), 200)
+    text = terminal(
+        compare_document(
+            compare(two_counts("old"), Side("other", analyse("other", runs)))
+        ),
+        200,
+    )
     assert "not compared [1]" in text
     assert "[1] global batch: 16 and 99." in text
 
@@ -72,7 +100,10 @@ def elsewhere(name, factor, **each):
                     n,
                     line=10 * n + seed,
                     seed=seed,
-                    **{what: make((100 / n + 0.1 * seed) * factor) for what, make in each.items()},
+                    **{
+                        what: make((100 / n + 0.1 * seed) * factor)
+                        for what, make in each.items()
+                    },
                 )
                 for n in (1, 2)
                 for seed in (0, 1)
@@ -82,8 +113,13 @@ def elsewhere(name, factor, **each):
 
 
 def test_training_times_alone_are_compared_once_and_called_no_samples_per_second():
-    found = compare(elsewhere("a", 1.0, training_seconds=float), elsewhere("b", 1.3, training_seconds=float))
-    assert {row.quantity for row in found.rows if row.change.value} == {"training_seconds"}
+    found = compare(
+        elsewhere("a", 1.0, training_seconds=float),
+        elsewhere("b", 1.3, training_seconds=float),
+    )
+    assert {row.quantity for row in found.rows if row.change.value} == {
+        "training_seconds"
+    }
     assert summary(found).startswith("Of 2 tested differences, 2 are more than chance")
     verdicts = {row[0]: row[5] for row in table(found).rows}
     assert verdicts["training, s"] == "longer"
@@ -91,7 +127,10 @@ def test_training_times_alone_are_compared_once_and_called_no_samples_per_second
 
 
 def test_epochs_alone_are_compared_in_epochs():
-    sides = [elsewhere(name, factor, epoch_seconds=float) for name, factor in (("a", 1), ("b", 1.3))]
+    sides = [
+        elsewhere(name, factor, epoch_seconds=float)
+        for name, factor in (("a", 1), ("b", 1.3))
+    ]
     first = table(compare(*sides)).rows[0]
     assert first[0] == "epochs/h"
     assert first[2].text.startswith("36.0")  # 100 s

@@ -41,7 +41,9 @@ workers = [1, 2]
 
 
 @pytest.fixture
-def begun_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StudyFolder]:
+def begun_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., StudyFolder]:
     """Make a study folder in which a run of the one-worker point has begun, so that its data is prepared."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
@@ -54,9 +56,14 @@ def begun_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         points = points_here(study)
         if run:
             points = prepare_points(points, kind, tmp_path, study, Listener())
-        kept = [point.on(launch=point.launch.model_copy(update={"on": on})) for point in points]
+        kept = [
+            point.on(launch=point.launch.model_copy(update={"on": on}))
+            for point in points
+        ]
         add_trained(points[0].task, points[0].sources)
-        folder = StudyFolder.create_or_open(tmp_path / "studies" / "study", study, kept, file.read_text())
+        folder = StudyFolder.create_or_open(
+            tmp_path / "studies" / "study", study, kept, file.read_text()
+        )
         if run:
             folder.new_run(points[0])
         return folder

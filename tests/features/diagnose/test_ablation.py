@@ -3,7 +3,13 @@ import itertools
 import pytest
 
 from scalestudy.data.samples import Slice
-from scalestudy.features.diagnose.ablation import FEWEST, IN_FLIGHT, MOST, calls_of_block, time_calls
+from scalestudy.features.diagnose.ablation import (
+    FEWEST,
+    IN_FLIGHT,
+    MOST,
+    calls_of_block,
+    time_calls,
+)
 from scalestudy.measure.hang_detection import Heartbeat
 
 CALL = (Slice(None, None, 0, 1, 1),)
@@ -46,7 +52,8 @@ def test_what_a_call_waits_for_is_told_from_what_it_computes():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "each", "calls"), [(2.0, 0.02, 100), (2.0, 10.0, FEWEST), (2.0, 1e-6, MOST), (2.0, 0.0, MOST)]
+    ("seconds", "each", "calls"),
+    [(2.0, 0.02, 100), (2.0, 10.0, FEWEST), (2.0, 1e-6, MOST), (2.0, 0.0, MOST)],
 )
 def test_a_block_is_as_long_as_asked_within_bounds(seconds, each, calls):
     assert calls_of_block(seconds, each) == calls

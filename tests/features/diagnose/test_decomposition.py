@@ -66,8 +66,12 @@ def test_each_part_is_the_difference_between_two_ablations():
         "rest": 0.002,
     }
     assert parts(WHOLE, per_worker=False) == pytest.approx(found)
-    assert parts(WHOLE, per_worker=True) == pytest.approx(found | {"fixed": 0, "rest": 0.004})
-    neighbour = replace(WHOLE, together=(0.05, 0.2), slowest=0.2, alone=0.05)  # slow: no contention
+    assert parts(WHOLE, per_worker=True) == pytest.approx(
+        found | {"fixed": 0, "rest": 0.004}
+    )
+    neighbour = replace(
+        WHOLE, together=(0.05, 0.2), slowest=0.2, alone=0.05
+    )  # slow: no contention
     slow = parts(neighbour, per_worker=False)
     assert (slow["imbalance"], slow["contention"]) == (pytest.approx(0.15), 0)
 
@@ -81,7 +85,9 @@ def test_the_interval_of_a_mean_is_students():
     rounds = [replace(WHOLE, whole=whole) for whole in (0.09, 0.10, 0.11)]
     found = jackknife(rounds, lambda times: times.whole)
     assert found.value == pytest.approx(0.10)
-    assert (found.high - found.low) / 2 == pytest.approx(4.302653 * 0.01 / math.sqrt(3), rel=1e-5)
+    assert (found.high - found.low) / 2 == pytest.approx(
+        4.302653 * 0.01 / math.sqrt(3), rel=1e-5
+    )
 
 
 def test_intervals_of_ratios_hold_nearly_as_often_as_they_claim():
@@ -89,7 +95,8 @@ def test_intervals_of_ratios_hold_nearly_as_often_as_they_claim():
     held = 0
     for _ in range(400):
         rounds = [
-            replace(WHOLE, whole=rng.gauss(0.1, 0.005), reference=rng.gauss(0.1, 0.005)) for _ in range(4)
+            replace(WHOLE, whole=rng.gauss(0.1, 0.005), reference=rng.gauss(0.1, 0.005))
+            for _ in range(4)
         ]
         found = jackknife(rounds, lambda times: times.efficiency)
         held += found.low <= 0.5 <= found.high
@@ -103,7 +110,9 @@ def test_times_of_rounds_are_averaged_worker_by_worker():
 
 
 def test_a_ranks_speed_is_relative_to_the_others():
-    assert relative_speed(replace(WHOLE, together=(1.0, 2.0, 3.0)), 2) == pytest.approx(2.0)
+    assert relative_speed(replace(WHOLE, together=(1.0, 2.0, 3.0)), 2) == pytest.approx(
+        2.0
+    )
 
 
 NEARLY = [replace(WHOLE, together=(0.05, 0.07 + 0.001 * i)) for i in range(3)]
@@ -112,7 +121,9 @@ NEARLY = [replace(WHOLE, together=(0.05, 0.07 + 0.001 * i)) for i in range(3)]
 def test_a_diagnosis_holds_its_parts_and_every_rank():
     found = made([WHOLE, replace(WHOLE, whole=0.11)])
     assert found.efficiency.value == pytest.approx(0.05 / 0.105)
-    assert sum(part.share.value for part in found.parts) == pytest.approx(1 - found.efficiency.value)
+    assert sum(part.share.value for part in found.parts) == pytest.approx(
+        1 - found.efficiency.value
+    )
     assert found.efficiency.low < found.efficiency.value < found.efficiency.high
     assert [(rank.rank, rank.host, rank.cpus) for rank in found.ranks] == [
         (0, "node", (0,)),
@@ -128,9 +139,13 @@ def test_a_rank_that_is_slow_in_every_round_is_named():
 
 
 @pytest.mark.parametrize(
-    "times", [[(0.05, 0.05), (0.05, 0.05), (0.05, 0.09)], [(0.050, 0.052)]], ids=["once", "by little"]
+    "times",
+    [[(0.05, 0.05), (0.05, 0.05), (0.05, 0.09)], [(0.050, 0.052)]],
+    ids=["once", "by little"],
 )
-def test_a_rank_that_is_slow_in_one_round_only_or_by_less_than_a_twentieth_is_not(times):
+def test_a_rank_that_is_slow_in_one_round_only_or_by_less_than_a_twentieth_is_not(
+    times,
+):
     assert slow_rank(made([replace(WHOLE, together=each) for each in times])) is None
 
 
@@ -169,7 +184,9 @@ def test_each_time_is_that_of_its_block_and_turns_are_averaged():
     assert found.without_exchange == pytest.approx(0.04)  # the slowest rank's
     assert found.slowest == pytest.approx((0.03 + 0.028) / 2)
     assert found.together == pytest.approx((0.026, 0.029))
-    assert (found.alone, found.full, found.reference) == pytest.approx((0.02, 0.04, 0.05))
+    assert (found.alone, found.full, found.reference) == pytest.approx(
+        (0.02, 0.04, 0.05)
+    )
 
 
 def test_the_share_of_a_worker_is_half_under_a_global_batch_and_one_with_a_batch_each():

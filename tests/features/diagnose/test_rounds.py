@@ -51,7 +51,12 @@ def findings(throughputs):
             8,
             "the next larger count than is advised (horovod on 4 workers)",
         ),
-        ((1, 2, 4), {1: 100.0, 2: 195.0, 4: 380.0}, 4, "the largest that the study has measured"),
+        (
+            (1, 2, 4),
+            {1: 100.0, 2: 195.0, 4: 380.0},
+            4,
+            "the largest that the study has measured",
+        ),
         ((1, 2, 4), {}, 4, "the largest of the study"),
     ],
 )
@@ -71,7 +76,9 @@ def test_points_whose_times_say_nothing_are_not_chosen():
 
 def test_a_named_point_is_taken_if_its_workers_compute_at_the_same_time():
     assert named_point(points(1, 2), "horovod-w2-s0").workers == 2
-    virtual = point(name="virtual-w2-s0", strategy="virtual").on(implementation="virtual")
+    virtual = point(name="virtual-w2-s0", strategy="virtual").on(
+        implementation="virtual"
+    )
     for known, name, words in (
         (points(1, 2), "horovod-w3-s0", "horovod-w2-s0"),
         (points(1, 2), "horovod-w1-s0", "several workers"),
@@ -117,10 +124,14 @@ def commands(monkeypatch):
 
 
 def test_an_ablation_that_fails_is_named_with_its_log(commands, tmp_path):
-    with pytest.raises(RunError, match=r"of joined: .*exit code 3.*round-1/joined/logs/rank-"):
+    with pytest.raises(
+        RunError, match=r"of joined: .*exit code 3.*round-1/joined/logs/rank-"
+    ):
         rounds.measure_rounds(point(), tmp_path, Listener(), rounds=2, seconds=0.9)
     assert len(commands) == 2
-    ablation = read_record(tmp_path / "round-1" / "joined" / "ablation.json", Ablation).record
+    ablation = read_record(
+        tmp_path / "round-1" / "joined" / "ablation.json", Ablation
+    ).record
     assert ablation.blocks == JOINED * TURNS
     assert ablation.seconds * TURNS == pytest.approx(0.9)
     assert ablation.worker is None
@@ -150,32 +161,49 @@ def test_each_ablation_is_progress_and_each_round_but_the_last_says_how_long_the
     for name in ("_join", "_apart"):
         monkeypatch.setattr(rounds, name, lambda place, folder, ablation: ())
     listener = RecordingListener()
-    assert len(rounds.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3)) == 3
+    assert (
+        len(rounds.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3))
+        == 3
+    )
     assert listener.amounts == [1, 2, 3, 4, 5, 6]
     assert listener.total == 6
     assert len(listener.notes) == 2
 
 
 @pytest.mark.engine
-def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(begun_study, monkeypatch):
+def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(
+    begun_study, monkeypatch
+):
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
     folder = begun_study("slow_loader.py")
     planned = plan(folder, None)
     assert planned.point.name == "mirrored-w2-s0"
-    found = rounds.diagnose(planned, listener := RecordingListener(), rounds=1, seconds=0.2)
-    assert sum(part.share.value for part in found.parts) == pytest.approx(1 - found.efficiency.value)
+    found = rounds.diagnose(
+        planned, listener := RecordingListener(), rounds=1, seconds=0.2
+    )
+    assert sum(part.share.value for part in found.parts) == pytest.approx(
+        1 - found.efficiency.value
+    )
     assert [rank.rank for rank in found.ranks] == [0, 1]
     assert found.input.value > 0.2
     assert suggestions(found) == []
     assert max(listener.amounts) == listener.total == 2
     assert diagnoses(folder.path) == [found]
-    (section,) = [section for section in sections(read_study(folder)) if section.name == "diagnosis"]
+    (section,) = [
+        section
+        for section in sections(read_study(folder))
+        if section.name == "diagnosis"
+    ]
     assert "changed since" not in section.blocks[0].text
     assert not folder.runs("mirrored-w2-s0")
 
 
-def test_a_study_file_that_was_not_run_is_told_to_run_first(call, begun_study, tmp_path):
+def test_a_study_file_that_was_not_run_is_told_to_run_first(
+    call, begun_study, tmp_path
+):
     begun_study(run=False)
-    code, _, err = call("diagnose", tmp_path / "study.toml", "--point", "mirrored-w2-s0")
+    code, _, err = call(
+        "diagnose", tmp_path / "study.toml", "--point", "mirrored-w2-s0"
+    )
     assert code == 2
     assert "first: scalestudy run" in err

@@ -21,8 +21,12 @@ def read(tmp_path: Path) -> Read:
         for name, content in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return gather([str(tmp_path / name) for name in files], ImportOptions(**options))
+            path.write_bytes(
+                content if isinstance(content, bytes) else content.encode()
+            )
+        return gather(
+            [str(tmp_path / name) for name in files], ImportOptions(**options)
+        )
 
     return call
 
@@ -32,7 +36,9 @@ def published_log(workers: int, seconds: float, speedup: float, iou: float) -> s
     rows = [",time_per_epoch,loss,lr,training_time,test_time,iou"]
     for epoch in range(6):
         time = 37.58 / speedup * (1 if epoch else 5)
-        rows.append(f"{epoch},{time:.6f},{0.4 / (1 + epoch):.6f},{0.001 * workers},{seconds},1.5,{iou}")
+        rows.append(
+            f"{epoch},{time:.6f},{0.4 / (1 + epoch):.6f},{0.001 * workers},{seconds},1.5,{iou}"
+        )
     return "\n".join(rows) + "\n"
 
 

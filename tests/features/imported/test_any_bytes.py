@@ -21,7 +21,22 @@ HEADS = (
     b"[",
     b'[{"workers": 2, "seconds": ',
 )
-ODD = ["nan", "inf", "1e308", "1e-308", "1e-320", "9" * 400, "1,5", "", " ", "x", "0x1", "1_0", "=1", '"']
+ODD = [
+    "nan",
+    "inf",
+    "1e308",
+    "1e-308",
+    "1e-320",
+    "9" * 400,
+    "1,5",
+    "",
+    " ",
+    "x",
+    "0x1",
+    "1_0",
+    "=1",
+    '"',
+]
 CELLS = st.one_of(
     st.sampled_from([*ODD, "1", "8", "0", "-3"]),
     st.integers(-3, 40).map(str),
@@ -47,14 +62,20 @@ def taken(path: Path) -> None:
     assert all(run.source and run.result.workers > 0 for run in found.runs)
 
 
-ANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
 @ANY
 @given(st.sampled_from(NAMES), st.sampled_from(HEADS), st.binary(max_size=200))
 @example("t.csv", b"", b"\0" * 50)
 @example("t.json", b"{", b"[" * 5000)
-def test_any_bytes_are_read_or_refused(tmp_path: Path, name: str, head: bytes, rest: bytes):
+def test_any_bytes_are_read_or_refused(
+    tmp_path: Path, name: str, head: bytes, rest: bytes
+):
     path = tmp_path / name
     path.write_bytes(head + rest)
     taken(path)
@@ -62,18 +83,35 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, name: str, head: bytes, r
 
 @ANY
 @given(st.lists(COLUMNS, min_size=1, max_size=6), st.data())
-def test_any_table_is_read_or_refused(tmp_path: Path, header: list[str], data: st.DataObject):
-    rows = data.draw(st.lists(st.lists(CELLS, min_size=len(header), max_size=len(header)), max_size=6))
+def test_any_table_is_read_or_refused(
+    tmp_path: Path, header: list[str], data: st.DataObject
+):
+    rows = data.draw(
+        st.lists(
+            st.lists(CELLS, min_size=len(header), max_size=len(header)), max_size=6
+        )
+    )
     path = tmp_path / "t.csv"
-    path.write_text("\n".join(",".join(row) for row in [header, *rows]), encoding="utf-8", errors="replace")
+    path.write_text(
+        "\n".join(",".join(row) for row in [header, *rows]),
+        encoding="utf-8",
+        errors="replace",
+    )
     taken(path)
 
 
 @ANY
 @given(
-    st.lists(st.dictionaries(COLUMNS, st.one_of(CELLS, st.none(), st.booleans(), st.integers())), max_size=5)
+    st.lists(
+        st.dictionaries(
+            COLUMNS, st.one_of(CELLS, st.none(), st.booleans(), st.integers())
+        ),
+        max_size=5,
+    )
 )
-def test_any_objects_are_read_or_refused(tmp_path: Path, objects: list[dict[str, object]]):
+def test_any_objects_are_read_or_refused(
+    tmp_path: Path, objects: list[dict[str, object]]
+):
     path = tmp_path / "t.json"
     path.write_text(json.dumps(objects), encoding="utf-8", errors="replace")
     taken(path)

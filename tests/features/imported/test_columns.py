@@ -40,9 +40,16 @@ def test_names_that_people_use_need_no_option(written: str, role: str):
 
 def test_a_vague_name_counts_only_where_no_other_does():
     found = find_columns(["nodes", "gpus", "time", "training_time"], {})
-    assert (found["workers"].name, found["training_seconds"].name) == ("gpus", "training_time")
-    assert find_columns(["img/s", "img/s/GPU"], {}) == {"throughput": ImportedColumn("img/s")}
-    assert find_columns(["img/s"], {"throughput_per_worker": "img/s"}).keys() == {"throughput_per_worker"}
+    assert (found["workers"].name, found["training_seconds"].name) == (
+        "gpus",
+        "training_time",
+    )
+    assert find_columns(["img/s", "img/s/GPU"], {}) == {
+        "throughput": ImportedColumn("img/s")
+    }
+    assert find_columns(["img/s"], {"throughput_per_worker": "img/s"}).keys() == {
+        "throughput_per_worker"
+    }
 
 
 def test_every_role_is_found_by_each_of_its_names_whatever_case_and_spaces():
@@ -76,15 +83,24 @@ def test_a_time_has_its_unit_in_brackets_else_seconds(written: str, factor: floa
         (["training time [parsec]"], {}, "Rename or convert that column."),
     ],
 )
-def test_a_column_that_is_ambiguous_missing_or_of_no_unit_is_refused(header, given, action):
+def test_a_column_that_is_ambiguous_missing_or_of_no_unit_is_refused(
+    header, given, action
+):
     with pytest.raises(UserError) as refused:
         find_columns(header, given)
     assert action in refused.value.action
 
 
 def test_the_users_word_goes_before_the_name():
-    assert find_columns(["gpus", "ranks"], {"workers": "ranks"})["workers"].name == "ranks"
-    assert find_columns(["T [min]"], {"training_seconds": "T [min]"})["training_seconds"].factor == 60
+    assert (
+        find_columns(["gpus", "ranks"], {"workers": "ranks"})["workers"].name == "ranks"
+    )
+    assert (
+        find_columns(["T [min]"], {"training_seconds": "T [min]"})[
+            "training_seconds"
+        ].factor
+        == 60
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,19 +115,26 @@ def test_the_users_word_goes_before_the_name():
         ("mae val_mae", "mae", "val_mae"),
     ],
 )
-def test_the_quality_is_the_known_metric_over_the_validation_set(header, metric, quality):
+def test_the_quality_is_the_known_metric_over_the_validation_set(
+    header, metric, quality
+):
     assert quality_column(header.split(), metric) == quality
 
 
 def test_a_quality_that_is_unclear_is_refused():
-    assert [metric_name(name) for name in ("val_accuracy", "IoU")] == ["accuracy", "iou"]
+    assert [metric_name(name) for name in ("val_accuracy", "IoU")] == [
+        "accuracy",
+        "iou",
+    ]
     with pytest.raises(UserError, match="--metric iou"):
         quality_column(["iou", "dice"], None)
     with pytest.raises(UserError, match="Correct --metric"):
         quality_column(["iou"], "dice")
 
 
-@pytest.mark.parametrize("said", [{"columns": ["workers"]}, {"columns": ["nodes=N"]}, {"margin": "x"}])
+@pytest.mark.parametrize(
+    "said", [{"columns": ["workers"]}, {"columns": ["nodes=N"]}, {"margin": "x"}]
+)
 def test_options_out_of_form_are_refused(said):
     with pytest.raises(UserError):
         options_of(**said)

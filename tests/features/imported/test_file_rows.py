@@ -29,7 +29,10 @@ def test_decimal_commas_are_found_and_said(tmp_path: Path):
 
 
 def test_percentages_may_have_a_decimal_comma(tmp_path: Path):
-    assert rows(tmp_path / "t.csv", "GPUs;accuracy\n1;76,2 %\n2;75,9%\n") == [["1", "76.2 %"], ["2", "75.9%"]]
+    assert rows(tmp_path / "t.csv", "GPUs;accuracy\n1;76,2 %\n2;75,9%\n") == [
+        ["1", "76.2 %"],
+        ["2", "75.9%"],
+    ]
 
 
 def test_numbers_with_a_comma_and_others_with_a_point_are_refused(tmp_path: Path):
@@ -47,14 +50,20 @@ def test_numbers_with_a_comma_and_others_with_a_point_are_refused(tmp_path: Path
         (",seconds,,\n0,9,,\n", ["", "seconds"]),
     ],
 )
-def test_the_header_is_the_first_line_or_the_comment_above_numbers(tmp_path: Path, text: str, header: list):
+def test_the_header_is_the_first_line_or_the_comment_above_numbers(
+    tmp_path: Path, text: str, header: list
+):
     (tmp_path / "t.csv").write_text(text)
     found = read_rows(tmp_path / "t.csv")
     assert (found.header, len(found.rows)) == (header, 1)
 
 
 def test_json_is_a_list_of_objects_or_an_object_of_lists(tmp_path: Path):
-    for text in ('[{"a": 1, "b": 2}]', '{"rows": [{"a": 1, "b": 2}]}', '{"a": [1], "b": [2]}'):
+    for text in (
+        '[{"a": 1, "b": 2}]',
+        '{"rows": [{"a": 1, "b": 2}]}',
+        '{"a": [1], "b": [2]}',
+    ):
         assert rows(tmp_path / "t.json", text) == [[1, 2]]
     with pytest.raises(UserError, match="list of objects"):
         rows(tmp_path / "t.json", '{"a": [1], "b": [2, 3]}')

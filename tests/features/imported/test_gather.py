@@ -21,37 +21,62 @@ TABLE = "gpus,seconds\n1,100\n2,55\n"
 
 def test_files_that_hold_the_same_points_are_studies_of_their_own(read):
     imported = read({"juwels.csv": TABLE, "lumi.csv": "gpus,seconds\n1,90\n2,60\n"})
-    assert {str(run.result.swept["source"]) for run in imported.runs} == {"juwels.csv", "lumi.csv"}
+    assert {str(run.result.swept["source"]) for run in imported.runs} == {
+        "juwels.csv",
+        "lumi.csv",
+    }
     rows = analyse("both", imported.runs).rows
-    assert [row.speed.steady.value for row in rows if row.workers == 2] == pytest.approx([100 / 55, 1.5])
+    assert [
+        row.speed.steady.value for row in rows if row.workers == 2
+    ] == pytest.approx([100 / 55, 1.5])
 
 
 def test_one_point_in_several_files_is_repeated(read):
-    imported = read({"run1/w2.csv": "gpus,seconds\n2,17\n", "run2/w2.csv": "gpus,seconds\n2,17.2\n"})
+    imported = read(
+        {"run1/w2.csv": "gpus,seconds\n2,17\n", "run2/w2.csv": "gpus,seconds\n2,17.2\n"}
+    )
     assert [row.runs for row in analyse("repeats", imported.runs).rows] == [2]
     assert [run.source.file for run in imported.runs] == ["run1/w2.csv", "run2/w2.csv"]
-    assert any("run1/w2.csv, line 2; run2/w2.csv, line 2" in text for text in imported.readings)
+    assert any(
+        "run1/w2.csv, line 2; run2/w2.csv, line 2" in text for text in imported.readings
+    )
 
 
 def test_folders_of_other_names_hold_other_studies_not_repeats(read):
-    imported = read({"juwels/w2.csv": "gpus,seconds\n2,17\n", "lumi/w2.csv": "gpus,seconds\n2,11\n"})
-    assert {str(run.result.swept["source"]) for run in imported.runs} == {"juwels", "lumi"}
+    imported = read(
+        {"juwels/w2.csv": "gpus,seconds\n2,17\n", "lumi/w2.csv": "gpus,seconds\n2,11\n"}
+    )
+    assert {str(run.result.swept["source"]) for run in imported.runs} == {
+        "juwels",
+        "lumi",
+    }
 
 
 def test_a_table_beside_logs_of_the_same_points_is_a_study_of_its_own(read):
     log = ",time_per_epoch,loss,iou\n0,9,1,.5\n1,8,.5,.5\n"
-    imported = read({"log_1.csv": log, "log_2.csv": log, "table.csv": "gpus,epoch_time\n1,8\n2,5\n"})
-    assert [run.result.swept["source"] for run in imported.runs] == ["single files"] * 2 + ["table.csv"] * 2
+    imported = read(
+        {"log_1.csv": log, "log_2.csv": log, "table.csv": "gpus,epoch_time\n1,8\n2,5\n"}
+    )
+    assert [run.result.swept["source"] for run in imported.runs] == [
+        "single files"
+    ] * 2 + ["table.csv"] * 2
 
 
 def test_a_folder_is_read_and_what_is_no_numbers_is_named(read, tmp_path: Path):
-    files = {"a.csv": TABLE, "notes.md": "# Notes\n", "x/secret_8.csv": "nothing\n", ".hidden.csv": TABLE}
+    files = {
+        "a.csv": TABLE,
+        "notes.md": "# Notes\n",
+        "x/secret_8.csv": "nothing\n",
+        ".hidden.csv": TABLE,
+    }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     imported = gather([str(tmp_path)])
     assert [run.source.file for run in imported.runs] == ["a.csv", "a.csv"]
-    assert "notes.md" in imported.readings[-1] and "secret_8.csv" in imported.readings[-1]
+    assert (
+        "notes.md" in imported.readings[-1] and "secret_8.csv" in imported.readings[-1]
+    )
 
 
 def test_patterns_and_several_sources_are_read_each_file_once(tmp_path: Path):
@@ -70,7 +95,9 @@ def test_a_folder_of_a_study_is_no_file_of_numbers(tmp_path: Path):
 
 def _calls(path: Path, strategies: int) -> int:
     """The calls of functions that a report on a table of so many strategies takes."""
-    rows = "".join(f"s{s},{n},{100 / n},.9\n" for s in range(strategies) for n in (1, 2))
+    rows = "".join(
+        f"s{s},{n},{100 / n},.9\n" for s in range(strategies) for n in (1, 2)
+    )
     path.write_text(f"strategy,gpus,time,accuracy\n{rows}")
     profile = Profile()
     profile.runcall(import_findings, [str(path)])

@@ -28,7 +28,9 @@ from scalestudy.features.imported.run_name import RunName, parse_name, run_name
         (("default", "log_ps_8"), RunName(8)),
     ],
 )
-def test_count_strategy_and_seed_are_in_a_name_or_not_known(parts: tuple[str, ...], found: RunName):
+def test_count_strategy_and_seed_are_in_a_name_or_not_known(
+    parts: tuple[str, ...], found: RunName
+):
     assert parse_name(parts) == found
 
 

@@ -4,7 +4,9 @@ from pathlib import Path
 from PIL import Image
 
 
-def test_a_source_is_shown_without_anything_being_prepared(call, tmp_path: Path) -> None:
+def test_a_source_is_shown_without_anything_being_prepared(
+    call, tmp_path: Path
+) -> None:
     code, text, _ = call("data", "show", "digits", "--out", tmp_path / "a.html")
     assert code == 0
     for words in ("one class for each image", "8 x 8", "1,797"):
@@ -19,7 +21,9 @@ def test_a_study_is_shown_with_each_of_its_sets(call, tmp_path: Path) -> None:
     study.write_text('task = "cnn"\n[sweep]\nworkers = 1\n"data.seed" = [1, 2]')
     code, text, _ = call("data", "show", study, "--format", "json")
     assert code == 0
-    assert [record["facts"]["Split"] for record in json.loads(text)] == ["random, by the seed"] * 2
+    assert [record["facts"]["Split"] for record in json.loads(text)] == [
+        "random, by the seed"
+    ] * 2
 
 
 def test_wrong_input_ends_with_2(call, tmp_path: Path) -> None:

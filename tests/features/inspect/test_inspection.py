@@ -64,15 +64,22 @@ ACROSS = ("train/a/3.png (train) = val/a/copy.png (validation)",)
 
 
 def test_copies_are_found_and_those_across_splits_come_first(inspection):
-    assert (inspection.warnings[0].name, inspection.warnings[0].serious) == ("duplicate-across-splits", True)
+    assert (inspection.warnings[0].name, inspection.warnings[0].serious) == (
+        "duplicate-across-splits",
+        True,
+    )
     assert inspection.warnings[0].samples == ACROSS
     within = ("train/a/6.png (train) = train/a/again.png (train)",)
     assert warning(inspection, "duplicate").samples == within
 
 
-def test_sizes_that_differ_are_told_until_it_is_said_how_they_are_fitted(flawed, inspection):
+def test_sizes_that_differ_are_told_until_it_is_said_how_they_are_fitted(
+    flawed, inspection
+):
     assert "[48, 64]" in warning(inspection, "sizes-differ").action
-    assert "sizes-differ" not in names(inspect_data(data_of(flawed, image_size=(32, 32))))
+    assert "sizes-differ" not in names(
+        inspect_data(data_of(flawed, image_size=(32, 32)))
+    )
 
 
 def test_a_class_that_a_split_does_not_hold_is_found(tmp_path):
@@ -86,7 +93,10 @@ def test_more_classes_than_masks_can_have_are_counted(tmp_path):
     images = np.arange(600 * 16, dtype=np.uint16).reshape(600, 4, 4)
     np.savez(tmp_path / "many.npz", x_train=images, y_train=np.arange(600) % 300)
     found = inspect_data(data_of(tmp_path / "many.npz"))
-    assert found.classes[299] == ClassCount("299", 2, 1 / 300, {}) and len(found.classes) == 300
+    assert (
+        found.classes[299] == ClassCount("299", 2, 1 / 300, {})
+        and len(found.classes) == 300
+    )
 
 
 def test_what_was_understood_is_said(inspection):
@@ -95,7 +105,9 @@ def test_what_was_understood_is_said(inspection):
     assert inspection.facts["Type"] == "classification: one class for each image"
     assert inspection.facts["Files"] == "8-bit colour (33)"
     assert inspection.sizes[0] == ((48, 64), 32, "train/a/0.png")
-    assert len(inspection.pictures) == 8 and inspection.pictures[0].about == "48 x 64, a"
+    assert (
+        len(inspection.pictures) == 8 and inspection.pictures[0].about == "48 x 64, a"
+    )
 
 
 @pytest.fixture
@@ -115,7 +127,9 @@ def test_of_masks_the_shares_of_pixels_and_empty_ones_are_told(masks):
     background, one, two = inspection.classes
     labelled = 23 * 24 * 32 - 2
     assert (one.samples, two.samples) == (23, 2)
-    assert one.share == pytest.approx(labelled / (24 * 48 * 64)) and background.share > 0.7
+    assert (
+        one.share == pytest.approx(labelled / (24 * 48 * 64)) and background.share > 0.7
+    )
     assert warning(inspection, "empty-mask").samples == ("images/07.png",)
     assert all(each.overlay.shape == each.image.shape for each in inspection.pictures)
     assert (inspection.pictures[0].overlay != inspection.pictures[0].image).any()
@@ -153,10 +167,24 @@ INSPECTION = Inspection(
         ClassCount("cell", 2, 0.1, {"train": 2, "validation": 0}),
     ],
     warnings=[
-        DataWarning("duplicate-across-splits", "1 image in both", "Remove it.", ("a = b",), serious=True),
-        DataWarning("empty-mask", "17 empty masks", "Look.", tuple(f"m{i}.png" for i in range(17))),
+        DataWarning(
+            "duplicate-across-splits",
+            "1 image in both",
+            "Remove it.",
+            ("a = b",),
+            serious=True,
+        ),
+        DataWarning(
+            "empty-mask",
+            "17 empty masks",
+            "Look.",
+            tuple(f"m{i}.png" for i in range(17)),
+        ),
     ],
-    pictures=[SamplePicture(f"images/{i}.png", "32 x 48, cell 10.0%", GREY, GREY + 20) for i in range(5)],
+    pictures=[
+        SamplePicture(f"images/{i}.png", "32 x 48, cell 10.0%", GREY, GREY + 20)
+        for i in range(5)
+    ],
 )
 
 

@@ -6,7 +6,13 @@ import tifffile
 from PIL import Image
 
 from model_records import record
-from scalestudy.features.predict.image_inputs import Tiled, Whole, files_of, placing, read_for
+from scalestudy.features.predict.image_inputs import (
+    Tiled,
+    Whole,
+    files_of,
+    placing,
+    read_for,
+)
 from scalestudy.util.errors import UserError
 
 SIZES = [(8, 8), (8, 16), (24, 10), (33, 57), (5, 31), (3, 3)]
@@ -66,7 +72,12 @@ def test_an_image_of_the_models_size_is_not_touched():
         ((20, 30), {}, "masks", Tiled((20, 30), (8, 8), 2)),
         ((5, 5), {}, "masks", Tiled((5, 5), (8, 8), 2)),
         ((20, 30), {"image_size": [8, 8]}, "masks", Whole((20, 30), (8, 8))),
-        ((20, 30), {"image_size": [8, 8], "fit": "crop"}, "masks", Whole((20, 30), (8, 8), "crop")),
+        (
+            (20, 30),
+            {"image_size": [8, 8], "fit": "crop"},
+            "masks",
+            Whole((20, 30), (8, 8), "crop"),
+        ),
         ((20, 30), {"tile": [8, 8]}, "masks", Tiled((20, 30), (8, 8), 1)),
         ((20, 30), {}, "classes", Whole((20, 30), (8, 8))),
     ],
@@ -96,7 +107,10 @@ def test_numbers_stored_as_float32_are_read_as_in_the_training(tmp_path, dtype):
 @pytest.mark.parametrize(("file", "model"), [(3, 1), (1, 3), (1, 1)])
 def test_grey_and_colour_become_what_the_model_takes(tmp_path, file, model):
     pixels = np.full((8, 8, 3), [200, 0, 0], np.uint8)
-    read = read_for(saved(tmp_path, pixels if file == 3 else pixels[..., 0]), record(shape=(8, 8, model)))
+    read = read_for(
+        saved(tmp_path, pixels if file == 3 else pixels[..., 0]),
+        record(shape=(8, 8, model)),
+    )
     assert read.pixels.shape == (8, 8, model)
 
 
@@ -108,7 +122,9 @@ def test_grey_and_colour_become_what_the_model_takes(tmp_path, file, model):
         (np.uint8, {"shape": (8, 8, 5)}, "images of 5 channels"),
     ],
 )
-def test_other_numbers_and_channels_than_in_training_are_refused(tmp_path, dtype, model, message):
+def test_other_numbers_and_channels_than_in_training_are_refused(
+    tmp_path, dtype, model, message
+):
     with pytest.raises(UserError, match=message):
         read_for(saved(tmp_path, np.zeros((8, 8), dtype)), record(**model))
 

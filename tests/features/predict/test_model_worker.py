@@ -29,7 +29,9 @@ def images(folder: Path, sizes) -> list[np.ndarray]:
 def predicted(model, tmp_path, **more):
     """Return the lines in order, and the output folder."""
     items, out = files_of([str(tmp_path / "images")]), tmp_path / "out"
-    job = ModelJob.model_validate({"action": "predict", "model": "", "out": str(out), "items": items, **more})
+    job = ModelJob.model_validate(
+        {"action": "predict", "model": "", "out": str(out), "items": items, **more}
+    )
     return predict_images(model, job), out
 
 
@@ -54,7 +56,9 @@ def test_masks_have_the_size_and_name_of_their_images(tmp_path):
 def test_more_images_than_are_read_at_once_are_predicted_with_their_overlays(tmp_path):
     images(tmp_path / "images", [(8 + n % 3, 9) for n in range(20)])
     lines, out = predicted(Bright(), tmp_path, record=record(), overlay=True)
-    assert [line["mask"] for line in lines] == [f"masks/{number:03d}.png" for number in range(20)]
+    assert [line["mask"] for line in lines] == [
+        f"masks/{number:03d}.png" for number in range(20)
+    ]
     assert len(files(out)) == 2 * 20
 
 
@@ -98,7 +102,9 @@ def test_a_table_of_masks_has_their_files_and_the_share_of_each_class(tmp_path):
     lines, _ = predicted(Bright(), tmp_path, record=record())
     (row,) = csv.DictReader(io.StringIO(as_csv(lines, record())))
     assert (row["mask"], row["height"], row["width"]) == ("masks/000.png", "8", "10")
-    assert float(row["share_ground"]) + float(row["share_thing"]) == pytest.approx(1, abs=1e-5)
+    assert float(row["share_ground"]) + float(row["share_thing"]) == pytest.approx(
+        1, abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])

@@ -22,7 +22,9 @@ from scalestudy.util.errors import UserError
 
 
 def found(folder: Path, kind="classes") -> FoundModel:
-    return FoundModel(folder / "model.keras", record(kind), "a model", RunFolder(folder))
+    return FoundModel(
+        folder / "model.keras", record(kind), "a model", RunFolder(folder)
+    )
 
 
 def a_set(*names, kind="classes", scale=1 / 255):
@@ -78,7 +80,10 @@ def test_the_models_own_file_is_not_replaced_even_by_force(tmp_path):
 
 
 def test_two_forms_of_one_name_have_a_record_each():
-    assert [metadata_path(Path(name)).name for name in ("m.keras", "m")] == ["m.keras.json", "m.json"]
+    assert [metadata_path(Path(name)).name for name in ("m.keras", "m")] == [
+        "m.keras.json",
+        "m.json",
+    ]
 
 
 def test_a_file_that_is_no_page_is_not_overwritten_by_samples(tmp_path):
@@ -99,7 +104,9 @@ def planned(tmp_path):
 
     def call(*given, kind="masks", out="out", **more):
         images = tuple(str(tmp_path / image) for image in given or ["images"])
-        return plan(found(tmp_path, kind), Wanted(images, tmp_path / out, device="cpu", **more))
+        return plan(
+            found(tmp_path, kind), Wanted(images, tmp_path / out, device="cpu", **more)
+        )
 
     return call
 
@@ -118,14 +125,21 @@ def test_a_prediction_names_all_images_and_writes_nothing_before(planned, tmp_pa
         (["images"], {"out": "full"}),
         (["images"], {"out": "full/notes.txt"}),
         (["images"], {"out": "earlier"}),
-        (["full/masks/a.png"], {"out": "full", "force": True}),  # an image would be replaced
+        (
+            ["full/masks/a.png"],
+            {"out": "full", "force": True},
+        ),  # an image would be replaced
         (["images"], {"kind": "classes", "overlay": True}),
     ],
 )
-def test_a_prediction_that_would_harm_or_make_no_sense_is_refused(planned, tmp_path, given, options):
+def test_a_prediction_that_would_harm_or_make_no_sense_is_refused(
+    planned, tmp_path, given, options
+):
     (tmp_path / "full" / "masks").mkdir(parents=True)
     (tmp_path / "full" / "notes.txt").touch()
-    Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "full" / "masks" / "a.png")
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(
+        tmp_path / "full" / "masks" / "a.png"
+    )
     (tmp_path / "earlier").mkdir()
     (tmp_path / "earlier" / MARK).write_text("{}")
     with pytest.raises(UserError):

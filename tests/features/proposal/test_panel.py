@@ -92,7 +92,11 @@ def test_what_is_wrong_in_a_file_is_named(old, new, words):
 )
 def test_an_unknown_fact_column_or_figure_and_code_are_refused(old, new):
     with pytest.raises(UserError, match="Correct the panel file"):
-        compose(panels.full(), parse_panel(PANEL.replace(old, new), "ours.md.j2"), RequestOptions())
+        compose(
+            panels.full(),
+            parse_panel(PANEL.replace(old, new), "ours.md.j2"),
+            RequestOptions(),
+        )
 
 
 def test_an_unknown_name_is_refused_with_those_there_are():
@@ -106,7 +110,9 @@ def test_an_unknown_name_is_refused_with_those_there_are():
 def test_a_shipped_panel_says_where_it_comes_from_and_asks_for_something(name):
     panel = find_panel(name)
     assert panel.assumed
-    assert all(source.address.startswith("http") and source.says for source in panel.sources)
+    assert all(
+        source.address.startswith("http") and source.says for source in panel.sources
+    )
     assert all(source.read >= date(2026, 11, 22) for source in panel.sources)
     parts = [part for _, parts in panel.sections() for part in parts]
     assert sum("{{ request() }}" in template for _, template in parts) == 1
@@ -120,7 +126,9 @@ def test_every_name_that_a_panel_may_use_and_every_panel_is_in_the_documentation
 
 def test_the_panel_of_the_documentation_works():
     text = DOCS.partition("```jinja\n")[2].partition("```")[0]
-    assert not compose(panels.full(), parse_panel(text, "mine.md.j2"), RequestOptions()).gaps
+    assert not compose(
+        panels.full(), parse_panel(text, "mine.md.j2"), RequestOptions()
+    ).gaps
 
 
 CSC = find_panel("csc")
@@ -147,14 +155,24 @@ def test_it_is_the_product_of_what_it_shows():
 
 def test_everything_that_is_not_said_is_the_studys_or_the_panels():
     found = requested()
-    assert [origin for _, _, origin in found.steps[:2]] == ["`--runs`", "as in this study"]
+    assert [origin for _, _, origin in found.steps[:2]] == [
+        "`--runs`",
+        "as in this study",
+    ]
     assert (found.unit, requested(RequestOptions(unit="BU")).unit) == ("GPU-h", "BU")
 
 
 def test_a_node_is_charged_whole():
-    device, node = (requested(RequestOptions(workers=8), panel=panel) for panel in (CSC, find_panel("hlrs")))
+    device, node = (
+        requested(RequestOptions(workers=8), panel=panel)
+        for panel in (CSC, find_panel("hlrs"))
+    )
     assert node.exact == pytest.approx(device.exact / panels.ON_A_NODE)
-    assert ("Nodes", "2", "horovod on 8 workers (train.batch = per-worker), measured") in node.steps
+    assert (
+        "Nodes",
+        "2",
+        "horovod on 8 workers (train.batch = per-worker), measured",
+    ) in node.steps
 
 
 def test_without_knowing_the_nodes_no_nodes_are_requested():
@@ -172,7 +190,10 @@ def planned(epochs):
 def test_more_epochs_take_longer_by_what_repeats_in_each():
     row = panels.subject(panels.full()).row
     options = RequestOptions(strategy=row.strategy, workers=row.workers)
-    hours = {epochs: panels.subject(planned(epochs), options).hours(row) for epochs in (12, 24, 48)}
+    hours = {
+        epochs: panels.subject(planned(epochs), options).hours(row)
+        for epochs in (12, 24, 48)
+    }
     assert hours[12] == pytest.approx(row.wall_seconds.value / 3600, rel=1e-6)
     assert hours[48] - hours[24] == pytest.approx(2 * (hours[24] - hours[12]))
     longer = requested(options, findings=planned(24))
@@ -183,27 +204,55 @@ def test_more_epochs_take_longer_by_what_repeats_in_each():
 def test_a_request_is_for_the_row_that_the_planned_training_needs():
     """Start-up decides six epochs; six hundred are decided by their steps."""
     runs = [
-        synthetic.run("native", n, seed, training_seconds=12.0 * (1 + 0.002 * seed) / n, samples=100)
+        synthetic.run(
+            "native",
+            n,
+            seed,
+            training_seconds=12.0 * (1 + 0.002 * seed) / n,
+            samples=100,
+        )
         for n in (1, 2)
         for seed in range(3)
     ]
     short, long = (
-        analyse("short", runs, synthetic.plan(runs), Criteria(planned=PlannedTraining(epochs)))
+        analyse(
+            "short",
+            runs,
+            synthetic.plan(runs),
+            Criteria(planned=PlannedTraining(epochs)),
+        )
         for epochs in (None, 600)
     )
-    assert (panels.subject(short).row.workers, panels.subject(long).row.workers) == (1, 2)
+    assert (panels.subject(short).row.workers, panels.subject(long).row.workers) == (
+        1,
+        2,
+    )
     request = requested(RequestOptions(runs=40), findings=long)
-    assert request.exact == pytest.approx(40 * 3 * panels.subject(long).hours(panels.subject(long).row) * 2)
+    assert request.exact == pytest.approx(
+        40 * 3 * panels.subject(long).hours(panels.subject(long).row) * 2
+    )
 
 
-@pytest.mark.parametrize(("cores", "told_as"), [(1, "a core-hour."), (4, "4 core-hours.")])
-def test_without_gpus_it_says_how_many_core_hours_an_hour_of_a_worker_is(cores, told_as):
+@pytest.mark.parametrize(
+    ("cores", "told_as"), [(1, "a core-hour."), (4, "4 core-hours.")]
+)
+def test_without_gpus_it_says_how_many_core_hours_an_hour_of_a_worker_is(
+    cores, told_as
+):
     runs = [
-        replace(run, ranks=tuple(rank.model_copy(update={"cpus": list(range(cores))}) for rank in run.ranks))
+        replace(
+            run,
+            ranks=tuple(
+                rank.model_copy(update={"cpus": list(range(cores))})
+                for rank in run.ranks
+            ),
+        )
         for run in synthetic.seeded((1, 2, 4), ("horovod",))
     ]
     found = requested(findings=analyse("on cores", runs))
-    assert any(each.endswith(f"an hour of a worker is {told_as}") for each in found.assumed)
+    assert any(
+        each.endswith(f"an hour of a worker is {told_as}") for each in found.assumed
+    )
 
 
 def test_what_was_not_measured_cannot_be_asked_for():
@@ -219,7 +268,9 @@ def at_chance():
     return analyse(
         "chance",
         [
-            synthetic.run("native", workers, seed, metric="accuracy", quality=0.11, chance=0.12)
+            synthetic.run(
+                "native", workers, seed, metric="accuracy", quality=0.11, chance=0.12
+            )
             for workers in (1, 2)
             for seed in range(3)
         ],
@@ -232,7 +283,9 @@ def too_uncertain():
     return analyse(
         "uncertain",
         [
-            synthetic.run("native", workers, seed, throughput=throughput, samples=200_000)
+            synthetic.run(
+                "native", workers, seed, throughput=throughput, samples=200_000
+            )
             for workers, values in throughputs.items()
             for seed, throughput in enumerate(values)
         ],
@@ -240,7 +293,8 @@ def too_uncertain():
 
 
 @pytest.mark.parametrize(
-    ("findings", "kind"), [(at_chance(), "nothing-learned"), (too_uncertain(), "uncertain")]
+    ("findings", "kind"),
+    [(at_chance(), "nothing-learned"), (too_uncertain(), "uncertain")],
 )
 def test_what_the_study_does_not_advise_is_requested_only_by_name(findings, kind):
     assert findings.advice.decision.kind == kind
@@ -256,7 +310,11 @@ def test_what_the_study_does_not_advise_is_requested_only_by_name(findings, kind
 def test_a_request_for_what_is_advised_has_no_objection_and_one_for_more_has():
     choice = panels.full().advice.decision.choice
     assert panels.subject(panels.full()).row.key == choice
-    assert requested().doubt == requested(RequestOptions(workers=choice.workers)).doubt == ""
+    assert (
+        requested().doubt
+        == requested(RequestOptions(workers=choice.workers)).doubt
+        == ""
+    )
     subject = panels.subject(panels.full(), RequestOptions(workers=8))
     assert (subject.advised, subject.verdict.kind) == (False, "no-worse")
     assert "0.7" in requested(RequestOptions(workers=8)).doubt
@@ -265,7 +323,10 @@ def test_a_request_for_what_is_advised_has_no_objection_and_one_for_more_has():
 def test_a_strategy_that_is_not_advised_is_requested_only_with_its_workers():
     findings = analyse("two", synthetic.seeded((1, 2), ("horovod", "mirrored")))
     other = ({"horovod", "mirrored"} - {findings.advice.decision.choice.strategy}).pop()
-    assert isinstance(request_of(panels.subject(findings, RequestOptions(strategy=other)), CSC), Missing)
+    assert isinstance(
+        request_of(panels.subject(findings, RequestOptions(strategy=other)), CSC),
+        Missing,
+    )
     assert requested(RequestOptions(strategy=other, workers=2), findings=findings).doubt
 
 
@@ -278,11 +339,23 @@ def test_a_request_is_rounded_up_by_less_than_a_hundredth(value):
 
 
 def test_zero_stays_zero_and_round_numbers_stay_themselves():
-    assert [round_up(value) for value in (0.0, 1.0, 0.1, 120.0, 120.5)] == [0.0, 1.0, 0.1, 120.0, 121.0]
+    assert [round_up(value) for value in (0.0, 1.0, 0.1, 120.0, 120.5)] == [
+        0.0,
+        1.0,
+        0.1,
+        120.0,
+        121.0,
+    ]
 
 
 def test_a_provisional_advice_is_named_beside_its_request():
     findings = analyse("single runs", synthetic.published())
     found = requested(findings=findings)
-    assert findings.advice.headline.startswith("Provisionally") and findings.advice.headline in found.doubt
-    assert any(findings.advice.headline in getattr(block, "text", "") for block in request_blocks(found))
+    assert (
+        findings.advice.headline.startswith("Provisionally")
+        and findings.advice.headline in found.doubt
+    )
+    assert any(
+        findings.advice.headline in getattr(block, "text", "")
+        for block in request_blocks(found)
+    )

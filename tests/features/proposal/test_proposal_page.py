@@ -19,7 +19,15 @@ from scalestudy.features.proposal.proposal_page import (
     compose,
     doublings,
 )
-from scalestudy.report.document import Document, Drawing, Folded, Items, Paragraph, Section, Table
+from scalestudy.report.document import (
+    Document,
+    Drawing,
+    Folded,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+)
 from scalestudy.report.number_format import with_ends
 from scalestudy.report.write_document import markdown
 from scalestudy.util import units
@@ -45,7 +53,12 @@ def blocks(document: Document) -> Iterator[Any]:
 
 def section(document: Document, title: str) -> Section | None:
     return next(
-        (each for each in blocks(document) if isinstance(each, Section) and each.title == title), None
+        (
+            each
+            for each in blocks(document)
+            if isinstance(each, Section) and each.title == title
+        ),
+        None,
     )
 
 
@@ -68,7 +81,10 @@ def test_a_study_that_knows_all_leaves_nothing_open(panel):
     assert [gap.asks for gap in page.gaps] == []
     assert section(page.document, MISSING) is None
     assert any(isinstance(block, Drawing) for block in blocks(page.document))
-    assert any(isinstance(block, Table) and block.name == "request" for block in blocks(page.document))
+    assert any(
+        isinstance(block, Table) and block.name == "request"
+        for block in blocks(page.document)
+    )
 
 
 def test_facts_have_the_values_of_the_study():
@@ -76,7 +92,10 @@ def test_facts_have_the_values_of_the_study():
     row, result = subject.row, panels.full().measures.groups[subject.row.key][0].result
     # The first of 12 epochs takes a quarter longer than the others, and so does its evaluation.
     first = 0.25 / 12.25 * 1.05 * row.training_seconds.value
-    start_up = sum(panels.full().phases[row.key][name] for name in ("start-up", "compile", "saving"))
+    start_up = sum(
+        panels.full().phases[row.key][name]
+        for name in ("start-up", "compile", "saving")
+    )
     energy = sum(use.joules for use in result.gpus) / 3600
     values = {
         "counts": "1, 2, 4 and 8",
@@ -137,7 +156,11 @@ def test_without_a_finished_run_nothing_is_said_and_everything_is_missing(panel)
     page = of(panel, "nothing")
     parts = [part for _, parts in find_panel(panel).sections() for part in parts]
     assert len(page.gaps) == len(parts)
-    titles = [block.title for block in page.document.blocks if isinstance(block, Section | Folded)]
+    titles = [
+        block.title
+        for block in page.document.blocks
+        if isinstance(block, Section | Folded)
+    ]
     assert titles == [MISSING, "Sources and assumptions"]
     assert "workers = [1, 2, 4]" in markdown(page.document)
 
@@ -145,7 +168,9 @@ def test_without_a_finished_run_nothing_is_said_and_everything_is_missing(panel)
 def test_a_sentence_is_whole_or_not_there():
     """A sentence with a missing value is left out as a whole."""
     page = of("cscs", "small")
-    assert not any("{" in text or "None" in text or "n/a" in text for text in said(page.document))
+    assert not any(
+        "{" in text or "None" in text or "n/a" in text for text in said(page.document)
+    )
     assert not any("at a mean power" in text for text in said(page.document))
     gap = next(gap for gap in page.gaps if gap.asks.startswith("Energy in Wh"))
     assert {missing.why for missing in gap.missing} == {
@@ -176,16 +201,26 @@ def test_a_hostile_name_stays_a_text():
 
 def test_a_relative_speed_up_says_against_how_many_workers_it_is():
     """A speed-up relative to two workers must not be called a speed-up relative to one."""
-    runs = synthetic.seeded((2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
-    for panel, unit in (("nhr", "throughput, against 2"), ("csc", "training time, against 2")):
-        page = compose(analyse("relative", runs), find_panel(panel), RequestOptions(workers=8)).document
+    runs = synthetic.seeded(
+        (2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"}
+    )
+    for panel, unit in (
+        ("nhr", "throughput, against 2"),
+        ("csc", "training time, against 2"),
+    ):
+        page = compose(
+            analyse("relative", runs), find_panel(panel), RequestOptions(workers=8)
+        ).document
         words = [text for text in said(page) if "keep an efficiency" in text]
-        assert len(words) == (2 if panel == "nhr" else 0) and all("against 2 workers" in w for w in words)
+        assert len(words) == (2 if panel == "nhr" else 0) and all(
+            "against 2 workers" in w for w in words
+        )
         assert not any("one worker" in text for text in said(page))
         (table,) = (
             each
             for each in blocks(page)
-            if isinstance(each, Table) and any(heading.name == "Efficiency" for heading in each.headings)
+            if isinstance(each, Table)
+            and any(heading.name == "Efficiency" for heading in each.headings)
         )
         units = {head.name: head.unit for head in table.headings}
         assert units["Speed-up"] == units["Efficiency"] == unit
@@ -193,15 +228,22 @@ def test_a_relative_speed_up_says_against_how_many_workers_it_is():
 
 def test_rows_whose_cores_were_shared_are_not_presented():
     shared = "cores shared with another study"
-    runs = [synthetic.run("native", n, oversubscribed=shared if n == 2 else None) for n in (1, 2, 4)]
+    runs = [
+        synthetic.run("native", n, oversubscribed=shared if n == 2 else None)
+        for n in (1, 2, 4)
+    ]
     assert [row.workers for row in panels.subject(analyse("some", runs)).rows] == [1, 4]
     found = compose(analyse("none", runs[1:2]), find_panel("csc"), RequestOptions())
-    assert {missing.why for gap in found.gaps for missing in gap.missing} == {NO_RUN.why}
+    assert {missing.why for gap in found.gaps for missing in gap.missing} == {
+        NO_RUN.why
+    }
 
 
 def subject(seconds: dict[int, float], seeds: int = 1):
     runs = [
-        synthetic.run("native", workers, seed, training_seconds=time * (1 + 0.002 * seed))
+        synthetic.run(
+            "native", workers, seed, training_seconds=time * (1 + 0.002 * seed)
+        )
         for workers, time in seconds.items()
         for seed in range(seeds)
     ]
@@ -209,12 +251,21 @@ def subject(seconds: dict[int, float], seeds: int = 1):
 
 
 def test_the_published_tables_hold_as_far_as_they_do():
-    published = panels.subject(analyse("u-net", synthetic.published()), RequestOptions(strategy="native"))
+    published = panels.subject(
+        analyse("u-net", synthetic.published()), RequestOptions(strategy="native")
+    )
     measured = doublings(published)
     assert [count for count, _ in measured] == [1, 2, 4, 6]
-    assert [round(factor.value or 0, 2) for _, factor in measured] == [1.97, 1.71, 1.94, 1.84]
+    assert [round(factor.value or 0, 2) for _, factor in measured] == [
+        1.97,
+        1.71,
+        1.94,
+        1.84,
+    ]
     assert "up to 12 workers." in _doublings(published, 1.5).blocks[0].text
-    assert "up to 2 workers; the next, to 4," in _doublings(published, 1.8).blocks[0].text
+    assert (
+        "up to 2 workers; the next, to 4," in _doublings(published, 1.8).blocks[0].text
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,7 +276,9 @@ def test_the_published_tables_hold_as_far_as_they_do():
         ({1: 100.0, 2: 80.0}, 1, ["no, not certain"]),
     ],
 )
-def test_each_doubling_is_judged_and_what_was_run_once_is_not_certain(seconds, seeds, cells):
+def test_each_doubling_is_judged_and_what_was_run_once_is_not_certain(
+    seconds, seeds, cells
+):
     sentence, table = _doublings(subject(seconds, seeds), 1.5).blocks
     assert [row[2] for row in table.rows] == cells
     assert ("not certain" in sentence.text) == ("not certain" in cells[0])

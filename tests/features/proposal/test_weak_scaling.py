@@ -24,8 +24,14 @@ def study(rates, *, batch):
 def test_a_worker_keeps_the_share_of_its_throughput_that_the_rates_say():
     findings = study({1: 100, 2: 190, 4: 340}, batch=lambda n: 16 * n)
     points = weak_scaling(panels.subject(findings))
-    assert [(point.workers, point.global_batch) for point in points] == [(1, 16), (2, 32), (4, 64)]
-    assert [point.efficiency.value for point in points] == pytest.approx([1.0, 0.95, 0.85])
+    assert [(point.workers, point.global_batch) for point in points] == [
+        (1, 16),
+        (2, 32),
+        (4, 64),
+    ]
+    assert [point.efficiency.value for point in points] == pytest.approx(
+        [1.0, 0.95, 0.85]
+    )
 
 
 def test_a_global_batch_is_strong_scaling_and_the_other_is_named_as_missing():

@@ -49,15 +49,29 @@ class Surface:
     def __call__(self, folder, point, hold):
         self.ran.append(point)
         run = folder.new_run(point)
-        rate = peak_rate(point.train.learning_rate, point.batch_ratio, point.train.learning_rate_scaling)
+        rate = peak_rate(
+            point.train.learning_rate,
+            point.batch_ratio,
+            point.train.learning_rate_scaling,
+        )
         distance = math.log2(rate / {1: 0.02, 8: 0.06, 10: 0.07}[point.workers])
-        quality = math.nan if distance > self.limit else 0.95 - 0.01 * distance**2 + 1e-4 * point.seed
+        quality = (
+            math.nan
+            if distance > self.limit
+            else 0.95 - 0.01 * distance**2 + 1e-4 * point.seed
+        )
         quality -= self.lost.get(point.workers, 0.0)
-        quality += self.spread * random.Random(f"{point.workers} {point.seed}").gauss(0, 1)
+        quality += self.spread * random.Random(f"{point.workers} {point.seed}").gauss(
+            0, 1
+        )
         run.append_epoch(epoch_of(1))
         changed = {"better": self.better, "metric": self.metric, "epochs": 1}
         record = result_of(point, quality).model_copy(update=changed)
-        failure = Failure(rank=0, exit_code=3, reason="out of memory", tail=[]) if self.fail else None
+        failure = (
+            Failure(rank=0, exit_code=3, reason="out of memory", tail=[])
+            if self.fail
+            else None
+        )
         if failure:
             run.write_failure(failure)
         else:
@@ -69,7 +83,9 @@ class Surface:
 def surface(monkeypatch):
     made = Surface()
     monkeypatch.setattr("scalestudy.launch.local.run_steps", made)
-    monkeypatch.setattr("scalestudy.launch.local.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr(
+        "scalestudy.launch.local.refuse_missing_software", lambda points: None
+    )
     return made
 
 
@@ -109,11 +125,14 @@ def test_a_recipe_is_a_study_file_with_its_reasons(planned, surface, tmp_path):
     rows = rows_by_workers(planned, [one, eight])
     file.write_text(recipe_file(planned, eight, eight.trial, rows[8]))
     study = load_study(file)
-    assert (study.sweep.workers, study.train.learning_rate_scaling) == ((8,), eight.trial.rule)
-    [point] = expand(study, gpus=0, cores=2)
-    assert peak_rate(point.train.learning_rate, point.batch_ratio, eight.trial.rule) == pytest.approx(
-        0.01 * eight.trial.peak(8), rel=1e-5
+    assert (study.sweep.workers, study.train.learning_rate_scaling) == (
+        (8,),
+        eight.trial.rule,
     )
+    [point] = expand(study, gpus=0, cores=2)
+    assert peak_rate(
+        point.train.learning_rate, point.batch_ratio, eight.trial.rule
+    ) == pytest.approx(0.01 * eight.trial.peak(8), rel=1e-5)
     reasons = [line for line in file.read_text().splitlines() if line.startswith("#")]
     assert any("untuned rules reached" in line for line in reasons)
     text = terminal(recipes_document(planned, [one, eight], rows), 160)
@@ -121,10 +140,14 @@ def test_a_recipe_is_a_study_file_with_its_reasons(planned, surface, tmp_path):
     assert "Quality holds up to 8 workers." in text
 
 
-def test_where_no_recipe_helps_it_is_said_and_up_to_which_count_one_does(planned, surface):
+def test_where_no_recipe_helps_it_is_said_and_up_to_which_count_one_does(
+    planned, surface
+):
     surface.lost = {10: 0.2}
     recipes = [search_recipe(planned, workers) for workers in (1, 8, 10)]
-    text = terminal(recipes_document(planned, recipes, rows_by_workers(planned, recipes)), 160)
+    text = terminal(
+        recipes_document(planned, recipes, rows_by_workers(planned, recipes)), 160
+    )
     assert "Quality holds up to 8 workers; on 10: worse by" in text
 
 
@@ -134,7 +157,9 @@ def test_trials_that_diverged_are_named_and_counted(planned, surface):
     assert ("linear", 8) in {(trial.rule, trial.peak(8)) for trial in found.diverged}
     assert all(trial.peak(8) > 6 * 2**0.3 for trial in found.diverged)
     assert all(math.isfinite(run.result.quality) for run in found.runs)
-    text = terminal(recipes_document(planned, [found], rows_by_workers(planned, [found])), 160)
+    text = terminal(
+        recipes_document(planned, [found], rows_by_workers(planned, [found])), 160
+    )
     assert f"{len(found.diverged)} learned nothing: linear, warm-up 10 %" in text
 
 
@@ -155,7 +180,11 @@ def test_a_metric_without_a_direction_is_refused(planned, surface):
 @pytest.mark.parametrize(
     ("old", "new", "refused"),
     [
-        ("seed = [5]", 'seed = [5]\n"data.image_size" = [[8, 8], [16, 16]]', "data.image_size"),
+        (
+            "seed = [5]",
+            'seed = [5]\n"data.image_size" = [[8, 8], [16, 16]]',
+            "data.image_size",
+        ),
         ("epochs = 8", 'epochs = 8\nbatch = "global"', "global"),
     ],
 )
@@ -171,25 +200,36 @@ def test_the_cost_is_known_before_anything_runs(planned):
         plan(planned.request, (8,), 6, "torch-ddp")
 
 
-def test_the_command_writes_a_study_file_for_each_number_of_workers(planned, surface, capsys):
+def test_the_command_writes_a_study_file_for_each_number_of_workers(
+    planned, surface, capsys
+):
     study = planned.request.base / "study.toml"
-    app(["recipe", str(study), "--workers", "8", "--trials", "2", "--dry-run"], standalone_mode=False)
+    app(
+        ["recipe", str(study), "--workers", "8", "--trials", "2", "--dry-run"],
+        standalone_mode=False,
+    )
     assert "2 trials with virtual for each of 1, 8 workers" in capsys.readouterr().out
     assert not surface.ran and not (study.parent / "studies").exists()
     app(["recipe", str(study), "-n", "8", "--trials", "2"], standalone_mode=False)
     assert "new seeds" in capsys.readouterr().out
     for workers in (1, 8):
-        assert load_study(study.with_name(f"study-recipe-w{workers}.toml")).sweep.workers == (workers,)
+        assert load_study(
+            study.with_name(f"study-recipe-w{workers}.toml")
+        ).sweep.workers == (workers,)
     with pytest.raises(UserError, match="8-14"):
         app(["recipe", str(study), "-n", "8-14"], standalone_mode=False)
 
 
-def test_seeds_are_added_until_it_is_settled_whether_a_recipe_is_as_good(planned, surface):
+def test_seeds_are_added_until_it_is_settled_whether_a_recipe_is_as_good(
+    planned, surface
+):
     surface.spread = 0.012
     recipes = [search_recipe(planned, workers) for workers in planned.workers]
     judged = rows_by_workers(planned, recipes)
     assert judged[8].verdict.kind == "unclear" and judged[8].verdict.needed > 3
-    assert f"--settle {judged[8].verdict.needed}" in terminal(recipes_document(planned, recipes, judged))
+    assert f"--settle {judged[8].verdict.needed}" in terminal(
+        recipes_document(planned, recipes, judged)
+    )
     assert seconds_to_settle(judged, recipes, judged[8]) > 0
     before = len(surface.ran)
     settled = settle(planned, recipes, 100)
@@ -200,12 +240,16 @@ def test_seeds_are_added_until_it_is_settled_whether_a_recipe_is_as_good(planned
         for workers, recipe in zip((1, 8), settled, strict=True)
     }
     assert seeds[1] == seeds[8] == list(range(8, 8 + judged[8].runs))
-    assert len(surface.ran) - before == 2 * (judged[8].runs - 3)  # nothing that has ended is trained again
+    assert len(surface.ran) - before == 2 * (
+        judged[8].runs - 3
+    )  # nothing that has ended is trained again
     assert settle(planned, settled, 100) == settled
 
 
 def test_no_more_seeds_are_trained_than_allowed(planned, surface):
     surface.spread = 0.012
-    recipes = settle(planned, [search_recipe(planned, workers) for workers in planned.workers], 4)
+    recipes = settle(
+        planned, [search_recipe(planned, workers) for workers in planned.workers], 4
+    )
     assert [len(recipe.runs) for recipe in recipes] == [4, 4]
     assert rows_by_workers(planned, recipes)[8].verdict.kind == "unclear"

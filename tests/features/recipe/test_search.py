@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from scalestudy.features.recipe.run import DIVERGED, RUNGS, SEEDS, RateTrial, Search, rank
+from scalestudy.features.recipe.run import (
+    DIVERGED,
+    RUNGS,
+    SEEDS,
+    RateTrial,
+    Search,
+    rank,
+)
 
 SPREAD = 0.003
 
@@ -26,7 +33,12 @@ class Surface:
         distance = math.log2(trial.peak(self.kappa) / (self.best * RUNGS[rung] ** -0.1))
         if distance > (2.5 if trial.warmup else 1.5):
             return DIVERGED
-        return 0.95 + self.gain * (trial.warmup > 0) - self.curvature * distance**2 - 0.05 * (2 - rung)
+        return (
+            0.95
+            + self.gain * (trial.warmup > 0)
+            - self.curvature * distance**2
+            - 0.05 * (2 - rung)
+        )
 
     def measured(self, trial, rung=2):
         return self.true(trial, rung) + self.generator.normal(0, SPREAD)
@@ -40,7 +52,9 @@ def searched(surface, trials=12):
         for trial in next_trials:
             assert trial not in scores[rung]
             seeds = SEEDS if rung == 2 else 1
-            scores[rung][trial] = np.mean([surface.measured(trial, rung) for _ in range(seeds)])
+            scores[rung][trial] = np.mean(
+                [surface.measured(trial, rung) for _ in range(seeds)]
+            )
     return search, scores
 
 
@@ -52,7 +66,9 @@ def test_the_rate_is_found_and_the_reported_quality_is_unbiased():
         _, scores = searched(surface)
         trial = rank(scores[-1])[0]
         reported = [surface.measured(trial) for _ in range(SEEDS)]
-        close.append(2 ** abs(math.log2(trial.peak(surface.kappa) / surface.best)) <= 1.5)
+        close.append(
+            2 ** abs(math.log2(trial.peak(surface.kappa) / surface.best)) <= 1.5
+        )
         biases.append(np.mean(reported) - surface.true(trial))
     assert np.mean(close) >= 0.9
     assert abs(np.mean(biases)) <= 0.1 * SPREAD
@@ -75,7 +91,9 @@ def test_the_search_goes_on_while_the_best_lies_on_the_edge():
 
 
 def test_a_longer_warm_up_is_tried_where_the_longest_is_best():
-    tried = {RateTrial("linear", 0.1, factor): 0.9 - factor / 10 for factor in (1, 2, 0.5)}
+    tried = {
+        RateTrial("linear", 0.1, factor): 0.9 - factor / 10 for factor in (1, 2, 0.5)
+    }
     tried |= {RateTrial(rule, 0.1): 0.5 for rule in ("sqrt", "none")}
     tried |= {RateTrial(rule, 0.0): 0.4 for rule in ("linear", "sqrt", "none")} | {
         RateTrial("linear", 0.1): 0.95
@@ -93,8 +111,14 @@ def test_on_one_worker_all_rules_are_one():
 
 
 def test_a_warm_up_of_one_update_is_no_trial_of_its_own():
-    scores = ({RateTrial(rule, 0.1): 0.9 for rule in ("linear", "sqrt", "none")}, {}, {})
-    assert {trial.warmup for trial in Search(16.0, 12, updates=15).next_trials(scores)[1]} == {0.0}
+    scores = (
+        {RateTrial(rule, 0.1): 0.9 for rule in ("linear", "sqrt", "none")},
+        {},
+        {},
+    )
+    assert {
+        trial.warmup for trial in Search(16.0, 12, updates=15).next_trials(scores)[1]
+    } == {0.0}
     few = Search(16.0, 12, updates=8).next_trials(scores)[1]
     assert {trial.factor for trial in few} == {0.5, 2}
 
@@ -103,12 +127,18 @@ def test_the_square_root_of_adam_is_a_trial_of_its_own():
     tried = {RateTrial("none", 0.1, 4.0): 0.9, RateTrial("none", 0.0, 4.0): 0.8}
     search = Search(16.0, 12)
     assert search._is_among(RateTrial("sqrt", 0.1), list(tried))
-    assert not Search(16.0, 12, adapts=True)._is_among(RateTrial("sqrt", 0.1), list(tried))
+    assert not Search(16.0, 12, adapts=True)._is_among(
+        RateTrial("sqrt", 0.1), list(tried)
+    )
 
 
 def test_trials_that_diverged_go_no_further():
     scores = (
-        {RateTrial("linear", 0.1): DIVERGED, RateTrial("none", 0.1): 0.5, RateTrial("none", 0.0): 0.4},
+        {
+            RateTrial("linear", 0.1): DIVERGED,
+            RateTrial("none", 0.1): 0.5,
+            RateTrial("none", 0.0): 0.4,
+        },
         {},
         {},
     )
@@ -116,7 +146,11 @@ def test_trials_that_diverged_go_no_further():
     assert (rung, trials) == (1, [RateTrial("none", 0.1), RateTrial("none", 0.0)])
     assert (
         Search(8.0, 2).next_trials(
-            ({RateTrial("linear", 0.1): DIVERGED, RateTrial("none", 0): DIVERGED}, {}, {})
+            (
+                {RateTrial("linear", 0.1): DIVERGED, RateTrial("none", 0): DIVERGED},
+                {},
+                {},
+            )
         )[1]
         == []
     )

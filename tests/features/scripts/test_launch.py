@@ -14,7 +14,13 @@ from scalestudy.features.scripts.script_process import print_from
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import UserError
 
-TWO = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}
+TWO = {
+    "RANK": "1",
+    "WORLD_SIZE": "2",
+    "LOCAL_RANK": "1",
+    "LOCAL_WORLD_SIZE": "2",
+    "MASTER_ADDR": "localhost",
+}
 
 
 @pytest.fixture
@@ -30,9 +36,18 @@ def planned(file, **words):
 
 
 def test_each_process_is_given_its_place_and_settings(file, tmp_path):
-    found = commands(planned(file), RunFolder(tmp_path), 20_000, [0, 1], {"A": "1", "SLURM_PROCID": "5"})
+    found = commands(
+        planned(file),
+        RunFolder(tmp_path),
+        20_000,
+        [0, 1],
+        {"A": "1", "SLURM_PROCID": "5"},
+    )
     assert [command.environment["RANK"] for command in found] == ["0", "1"]
-    assert [command.log and command.log.name for command in found] == [None, "rank-1.log"]
+    assert [command.log and command.log.name for command in found] == [
+        None,
+        "rank-1.log",
+    ]
     said = {"SCALESTUDY_SCRIPT_DEVICE": "cpu", "SCALESTUDY_SCRIPT_SEED": "0", "A": "1"}
     for command in found:
         assert said.items() <= command.environment.items()
@@ -72,8 +87,12 @@ def test_a_script_that_is_not_there_is_named(tmp_path):
         planned(tmp_path / "nothing.py")
 
 
-@pytest.mark.parametrize("late", [["-n", "2", "--out=x"], ["--lr", "0.1", "--workers=2"], ["-n2"]])
-def test_options_of_launch_after_the_script_are_refused_and_nothing_is_run(call, file, late):
+@pytest.mark.parametrize(
+    "late", [["-n", "2", "--out=x"], ["--lr", "0.1", "--workers=2"], ["-n2"]]
+)
+def test_options_of_launch_after_the_script_are_refused_and_nothing_is_run(
+    call, file, late
+):
     code, out, err = call("launch", file, *late)
     assert (code, out) == (2, "") and "it was run" not in err
     assert late[-1] in err
@@ -81,11 +100,20 @@ def test_options_of_launch_after_the_script_are_refused_and_nothing_is_run(call,
 
 def test_what_stands_after_two_dashes_is_the_scripts():
     assert script_arguments(Path("a.py"), ["--", "-n", "2"]) == ["-n", "2"]
-    assert script_arguments(Path("a.py"), ["--lr", "2", "--", "x"]) == ["--lr", "2", "--", "x"]
+    assert script_arguments(Path("a.py"), ["--lr", "2", "--", "x"]) == [
+        "--lr",
+        "2",
+        "--",
+        "x",
+    ]
 
 
-@pytest.mark.parametrize(("text", "first"), [("for x in", '  File "{0}", line 1'), ("1 / 0", "Traceback")])
-def test_an_error_of_a_script_is_printed_as_python_does(tmp_path: Path, capsys, text, first) -> None:
+@pytest.mark.parametrize(
+    ("text", "first"), [("for x in", '  File "{0}", line 1'), ("1 / 0", "Traceback")]
+)
+def test_an_error_of_a_script_is_printed_as_python_does(
+    tmp_path: Path, capsys, text, first
+) -> None:
     script = str(tmp_path / "script.py")
     Path(script).write_text(text)
     with pytest.raises((SyntaxError, ZeroDivisionError)) as caught:
@@ -98,7 +126,9 @@ def test_an_error_of_a_script_is_printed_as_python_does(tmp_path: Path, capsys, 
 
 def test_importing_scalestudy_and_its_workers_imports_no_framework():
     program = "import scalestudy, sys; scalestudy.workers; print({'tensorflow', 'keras'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "set()\n"
 
 

@@ -21,7 +21,13 @@ from scalestudy.features.scripts.join import (
     main_file,
     torchrun_variables,
 )
-from scalestudy.features.scripts.launch import _with_ended, commands, run_script, script_of, sweep_of
+from scalestudy.features.scripts.launch import (
+    _with_ended,
+    commands,
+    run_script,
+    script_of,
+    sweep_of,
+)
 from scalestudy.features.scripts.measured_study import (
     Left,
     Recording,
@@ -38,7 +44,9 @@ from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
 
-with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+with_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"
+)
 
 
 @pytest.fixture
@@ -66,7 +74,9 @@ def file(tmp_path, monkeypatch):
         ("import torch\nthis is no Python", "", "tensorflow"),
     ],
 )
-def test_a_script_is_of_the_engine_whose_modules_it_imports(file, text, backend, engine):
+def test_a_script_is_of_the_engine_whose_modules_it_imports(
+    file, text, backend, engine
+):
     file.write_text(text)
     assert engine_of_script(file, {"KERAS_BACKEND": backend}).name == engine
 
@@ -82,10 +92,29 @@ def test_a_process_that_loads_data_knows_the_script_and_that_it_is_no_worker():
 
 
 def test_each_process_has_torchruns_variables():
-    place = Placement(3, 4, 1, 2, 1, ("localhost", "localhost", "b.invalid", "b.invalid"), "slurm", 20_000)
+    place = Placement(
+        3,
+        4,
+        1,
+        2,
+        1,
+        ("localhost", "localhost", "b.invalid", "b.invalid"),
+        "slurm",
+        20_000,
+    )
     found = torchrun_variables(place, {"OMP_NUM_THREADS": "7"})
-    expected = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
-    expected |= {"GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2", "ROLE_RANK": "3", "ROLE_WORLD_SIZE": "4"}
+    expected = {
+        "RANK": "3",
+        "WORLD_SIZE": "4",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "2",
+    }
+    expected |= {
+        "GROUP_RANK": "1",
+        "GROUP_WORLD_SIZE": "2",
+        "ROLE_RANK": "3",
+        "ROLE_WORLD_SIZE": "4",
+    }
     expected |= {"MASTER_PORT": "20000", "MASTER_ADDR": "127.0.0.1"}
     expected |= {"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0"}
     expected |= {"TORCHELASTIC_USE_AGENT_STORE": "False"}
@@ -99,29 +128,44 @@ def test_each_process_has_torchruns_variables():
 
 
 @with_torch
-def test_it_is_started_with_the_runs_gpus_and_nothing_of_its_framework_is_decided(file, tmp_path):
+def test_it_is_started_with_the_runs_gpus_and_nothing_of_its_framework_is_decided(
+    file, tmp_path
+):
     script = script_of(file, (), workers=2, launch={"device": "cpu"}, seed=5)
     first, second = commands(script, RunFolder(tmp_path), 20_000, [0, 1], {"A": "1"})
     assert first.environment["SCALESTUDY_SCRIPT_SEED"] == "5"
     assert first.environment["CUDA_VISIBLE_DEVICES"] == "-1"  # device cpu
     assert not {"KERAS_BACKEND", "CUBLAS_WORKSPACE_CONFIG"} & first.environment.keys()
     assert second.environment["LOCAL_RANK"] == "1"
-    on_gpus = replace(script, point=script.point.on(launch=ResolvedLaunch(device="auto")))
+    on_gpus = replace(
+        script, point=script.point.on(launch=ResolvedLaunch(device="auto"))
+    )
     instances = {"CUDA_VISIBLE_DEVICES": "MIG-a,MIG-b"}
     for command in commands(on_gpus, RunFolder(tmp_path), 20_000, [0, 1], instances):
-        assert command.environment["CUDA_VISIBLE_DEVICES"] == "MIG-a,MIG-b"  # each uses cuda:LOCAL_RANK
+        assert (
+            command.environment["CUDA_VISIBLE_DEVICES"] == "MIG-a,MIG-b"
+        )  # each uses cuda:LOCAL_RANK
 
 
 @with_torch
-def test_a_sweep_is_every_number_of_workers_under_every_seed_one_seed_after_another(file):
+def test_a_sweep_is_every_number_of_workers_under_every_seed_one_seed_after_another(
+    file,
+):
     given = {"launch": {"device": "cpu"}}
     found = [script.point for script in sweep_of(file, (), [1, 2], range(2), **given)]
     assert [point.seed for point in found] == [0, 0, 1, 1]
-    assert {(point.workers, point.seed) for point in found} == {(1, 0), (2, 0), (1, 1), (2, 1)}
+    assert {(point.workers, point.seed) for point in found} == {
+        (1, 0),
+        (2, 0),
+        (1, 1),
+        (2, 1),
+    }
     assert [point.place for point in found] == [0, 1, 2, 3]
 
 
-def test_a_script_that_would_not_be_measured_is_named_and_seeds_that_do_not_differ_stop_it(file, monkeypatch):
+def test_a_script_that_would_not_be_measured_is_named_and_seeds_that_do_not_differ_stop_it(
+    file, monkeypatch
+):
     from scalestudy.features.scripts import launch
 
     def notes(seeds=(0,)):
@@ -142,7 +186,10 @@ def test_a_script_that_would_not_be_measured_is_named_and_seeds_that_do_not_diff
     monkeypatch.setattr(launch, "run_script", same)
     with pytest.raises(RunError, match="ddp-w1-s0 and ddp-w1-s1"):
         notes(seeds=(0, 1, 2))
-    assert sorted(path.name for path in Path("studies/train/points").iterdir()) == ["ddp-w1-s0", "ddp-w1-s1"]
+    assert sorted(path.name for path in Path("studies/train/points").iterdir()) == [
+        "ddp-w1-s0",
+        "ddp-w1-s1",
+    ]
 
 
 def test_processes_that_nothing_joins_are_said_before_they_start_and_after_an_unmeasured_run(
@@ -152,7 +199,9 @@ def test_processes_that_nothing_joins_are_said_before_they_start_and_after_an_un
 
     def notes(workers):
         said = []
-        launch.run_sweep(sweep_of(file, (), workers, [0], launch={"device": "cpu"}), said.append)
+        launch.run_sweep(
+            sweep_of(file, (), workers, [0], launch={"device": "cpu"}), said.append
+        )
         return [note for note in said if "init_process_group" in note]
 
     monkeypatch.setattr(launch, "run_script", lambda script, on_note: None)
@@ -163,7 +212,9 @@ def test_processes_that_nothing_joins_are_said_before_they_start_and_after_an_un
     monkeypatch.chdir(file.parent)
     file.write_text("pass  # no framework\nif 0: import torch")
     assert len(notes([2])) == 2
-    file.write_text("if 0:\n    import torch\n    torch.distributed.init_process_group()")
+    file.write_text(
+        "if 0:\n    import torch\n    torch.distributed.init_process_group()"
+    )
     assert notes([2]) == []
 
 
@@ -185,7 +236,9 @@ def test_numbers_of_workers():
 
 
 def recording(workers, seed=0):
-    places = Placement(0, workers, 0, workers, 0, ("localhost",) * workers, "torchrun", 20_000)
+    places = Placement(
+        0, workers, 0, workers, 0, ("localhost",) * workers, "torchrun", 20_000
+    )
     return Recording(Start(places, "cpu", workers=workers), seed, 2, PhaseClock())
 
 
@@ -199,23 +252,43 @@ def measured(workers, seconds, seed=0, last=2):
     run.sense("val_accuracy", None)
     for _ in range(2):
         quality = {"val_accuracy": (3.0, 4.0)}
-        tallies = [Tally(8, 1, 8, seconds * (rank + 1), 0.0, 0.0, 4.0, quality) for rank in range(workers)]
+        tallies = [
+            Tally(8, 1, 8, seconds * (rank + 1), 0.0, 0.0, 4.0, quality)
+            for rank in range(workers)
+        ]
         tallies[0].samples, tallies[0].steps = 8 + last, 2
         run.epoch(tallies)
-    run.result([left("same", val_accuracy=(1.0, 2.0)) if rank else left("same") for rank in range(workers)])
+    run.result(
+        [
+            left("same", val_accuracy=(1.0, 2.0)) if rank else left("same")
+            for rank in range(workers)
+        ]
+    )
     return run.run
 
 
 def test_samples_are_summed_over_workers_and_the_slowest_tells_the_time(file):
     result = measured(2, 0.5).result()
     assert result.throughput == 18 / 1.0  # of the second epoch
-    assert (result.samples_processed, result.training_samples, result.updates) == (36, 18, 4)
+    assert (result.samples_processed, result.training_samples, result.updates) == (
+        36,
+        18,
+        4,
+    )
     assert (result.per_worker_batch, result.global_batch) == (8, 16)
     assert (result.training_seconds, result.steady_epochs) == (2.0, 1)
-    assert (result.metric, result.better, result.bounded) == ("val_accuracy", "higher", True)
+    assert (result.metric, result.better, result.bounded) == (
+        "val_accuracy",
+        "higher",
+        True,
+    )
     assert (result.quality, result.best_quality, result.best_epoch) == (0.5, 0.75, 1)
     assert result.by_script
-    assert (result.parameters, result.communication, result.cpu_percent) == (10, "gloo", [50.0, 50.0])
+    assert (result.parameters, result.communication, result.cpu_percent) == (
+        10,
+        "gloo",
+        [50.0, 50.0],
+    )
 
 
 def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
@@ -228,7 +301,11 @@ def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
     )
     (epoch,) = run.run.epochs()
     assert (epoch.loss, epoch.validation) == (1.5, {"accuracy": 0.5})
-    assert (epoch.evaluation_seconds, epoch.learning_rate, epoch.input_seconds) == (2.0, None, None)
+    assert (epoch.evaluation_seconds, epoch.learning_rate, epoch.input_seconds) == (
+        2.0,
+        None,
+        None,
+    )
     run.epoch([Tally(6, 1, 6, 1.0), Tally(2, 1, 2, 1.0, loss=1.0)])
     assert run.run.epochs()[-1].loss is None
     run.epoch([Tally(), Tally()])  # interrupted before its first step
@@ -257,11 +334,22 @@ def test_a_run_keeps_what_its_launcher_knew_of_it(file, monkeypatch):
         ((2, 2), ("a", "b"), ["DistributedDataParallel"]),
     ],
 )
-def test_the_first_epoch_shows_workers_that_train_on_their_own(file, capsys, steps, digests, named):
+def test_the_first_epoch_shows_workers_that_train_on_their_own(
+    file, capsys, steps, digests, named
+):
     run = recording(2)
-    run.epoch([Tally(6, s, 6, 1.0, digest=digest) for s, digest in zip(steps, digests, strict=True)])
+    run.epoch(
+        [
+            Tally(6, s, 6, 1.0, digest=digest)
+            for s, digest in zip(steps, digests, strict=True)
+        ]
+    )
     notes = capsys.readouterr().err
-    assert [word for word in ("DistributedSampler", "DistributedDataParallel") if word in notes] == named
+    assert [
+        word
+        for word in ("DistributedSampler", "DistributedDataParallel")
+        if word in notes
+    ] == named
     run.epoch([Tally(6, s, 6, 1.0) for s in steps])
     assert capsys.readouterr().err == ""
 
@@ -278,7 +366,10 @@ def test_workers_that_part_and_a_script_without_a_step_give_no_result(file):
 
 @pytest.mark.slow
 def test_runs_make_a_study_that_reports_advice_and_comparisons_read(file, call):
-    for workers, seconds, last in ((1, 1.0, 10), (2, 0.3, 2)):  # 18 samples an epoch either way
+    for workers, seconds, last in (
+        (1, 1.0, 10),
+        (2, 0.3, 2),
+    ):  # 18 samples an epoch either way
         for seed in range(2):
             measured(workers, seconds, seed, last)
     folder = StudyFolder.open("studies/train")
@@ -291,7 +382,10 @@ def test_runs_make_a_study_that_reports_advice_and_comparisons_read(file, call):
         assert code == 0 and "ddp" in out, out + err
     file.write_text("import torch, os\n")
     measured(1, 1.0)
-    for words in (("compare", "studies/train", "studies/train-2"), ("status", "--verify", "studies/train")):
+    for words in (
+        ("compare", "studies/train", "studies/train-2"),
+        ("status", "--verify", "studies/train"),
+    ):
         code, out, err = call(*words)
         assert code == 0, out + err
 
@@ -312,19 +406,25 @@ def test_each_version_of_a_script_has_a_folder_of_its_own(file, tmp_path):
         folder_path(script_here(), "studies/train")
 
 
-def test_other_arguments_of_a_script_are_other_rows_of_its_study(file, monkeypatch, call):
+def test_other_arguments_of_a_script_are_other_rows_of_its_study(
+    file, monkeypatch, call
+):
     monkeypatch.setenv("SCALESTUDY_SCRIPT_OUT", "here")
     for arguments in ([], ["--lr", "0.1"], ["--lr", "0.2"]):
         monkeypatch.setattr(sys, "argv", [str(file), *arguments])
         measured(1, 1.0)
     folder = StudyFolder.open("here")
-    assert folder.study.sweep.other == {"script.arguments": ["", "--lr 0.1", "--lr 0.2"]}
+    assert folder.study.sweep.other == {
+        "script.arguments": ["", "--lr 0.1", "--lr 0.2"]
+    }
     assert len(read_study(folder).rows) == 3
     code, out, err = call("report", "here")
     assert code == 0 and "--lr 0.2" in out, out + err
 
 
-def test_a_batch_that_grows_with_the_workers_is_one_row_of_each_number(file, tmp_path, monkeypatch):
+def test_a_batch_that_grows_with_the_workers_is_one_row_of_each_number(
+    file, tmp_path, monkeypatch
+):
     arguments = ("--batch", "{16*workers}")
     swept = sweep_of(file, arguments, [1, 2], [0], launch={"device": "cpu"})
     assert [script.filled()[1] for script in swept] == ["16", "32"]
@@ -340,7 +440,9 @@ def test_a_batch_that_grows_with_the_workers_is_one_row_of_each_number(file, tmp
     assert measured(2, 1.0).point().name == swept[1].point.name
 
 
-def test_launcher_and_worker_agree_on_the_version_of_a_script_that_changes_its_path(file, monkeypatch):
+def test_launcher_and_worker_agree_on_the_version_of_a_script_that_changes_its_path(
+    file, monkeypatch
+):
     (file.parent / "native").mkdir()
     script, models = file.parent / "native" / "training.py", file.parent / "models.py"
     script.write_text("import sys\nsys.path.insert(0, '..')\nimport torch, models\n")
@@ -350,7 +452,9 @@ def test_launcher_and_worker_agree_on_the_version_of_a_script_that_changes_its_p
     launched = swept.point.data.source
     for name, value in swept.variables().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.syspath_prepend(str(file.parent))  # as the script has done in the worker
+    monkeypatch.syspath_prepend(
+        str(file.parent)
+    )  # as the script has done in the worker
     assert script_here().source == launched
     models.write_text("width = 2\n")
     monkeypatch.delenv("SCALESTUDY_SCRIPT_SOURCE")
@@ -362,12 +466,16 @@ def test_a_run_whose_epochs_grow_with_the_workers_is_refused_and_an_earlier_one_
 ):
     def epoch(workers):
         run = recording(workers)
-        run.epoch([Tally(100, 10, 10, 1.0, loss=float(rank)) for rank in range(workers)])
+        run.epoch(
+            [Tally(100, 10, 10, 1.0, loss=float(rank)) for rank in range(workers)]
+        )
         return run
 
     one = epoch(1)
     one.result([left("same")])
-    with pytest.raises(RunError, match=r"(?s)200 with 2.*DistributedSampler.*--weak-scaling"):
+    with pytest.raises(
+        RunError, match=r"(?s)200 with 2.*DistributedSampler.*--weak-scaling"
+    ):
         epoch(2)
     monkeypatch.setenv("SCALESTUDY_SCRIPT_WEAK", "1")
     two = epoch(2)
@@ -384,17 +492,28 @@ def test_a_quality_of_fewer_samples_with_more_workers_is_said(file, capsys):
     for workers, rows in ((1, 224), (2, 8)):
         run = recording(workers)
         run.sense("accuracy", None)
-        tally = Tally(100 // workers, 10, 10, 1.0, qualities={"accuracy": (rows / 2, rows)})
+        tally = Tally(
+            100 // workers, 10, 10, 1.0, qualities={"accuracy": (rows / 2, rows)}
+        )
         run.epoch([tally] * workers)
         run.result([left("same")] * workers)
         assert run.run.result().evaluated_samples == rows * workers
-    assert "accuracy is of 16 samples, and of 224 in ddp-w1-s0" in capsys.readouterr().err
+    assert (
+        "accuracy is of 16 samples, and of 224 in ddp-w1-s0" in capsys.readouterr().err
+    )
 
 
 def test_workers_that_never_joined_are_refused_after_the_first_epoch(file):
     run = recording(2)
-    with pytest.raises(RunError, match=r"each trains on its own.*\n?.*DistributedDataParallel"):
-        run.epoch([Tally(6, 1, 6, 1.0, joined=1, digest="a"), Tally(6, 1, 6, 1.0, joined=1, digest="a")])
+    with pytest.raises(
+        RunError, match=r"each trains on its own.*\n?.*DistributedDataParallel"
+    ):
+        run.epoch(
+            [
+                Tally(6, 1, 6, 1.0, joined=1, digest="a"),
+                Tally(6, 1, 6, 1.0, joined=1, digest="a"),
+            ]
+        )
     assert run.run.epochs() == []
 
 
@@ -412,7 +531,9 @@ def test_a_negative_number_of_samples_is_refused_where_it_is_counted(file):
     assert run.result.samples_processed == 16
 
 
-def test_a_process_that_has_ended_its_script_leaves_others_that_hang(tmp_path, monkeypatch):
+def test_a_process_that_has_ended_its_script_leaves_others_that_hang(
+    tmp_path, monkeypatch
+):
     (tmp_path / "train.py").write_text("")
     monkeypatch.setattr(script_process, "LEAVE_AFTER", 0.1)
     monkeypatch.setenv("SCALESTUDY_SCRIPT_STRATEGY", "ddp")
@@ -424,14 +545,21 @@ def test_a_process_that_has_ended_its_script_leaves_others_that_hang(tmp_path, m
 
 
 def test_a_rank_that_fails_by_itself_is_to_blame_whichever_has_ended_before(tmp_path):
-    failure = Failure(rank=0, exit_code=1, reason="rank 0 ended with exit code 1: ValueError: own")
+    failure = Failure(
+        rank=0, exit_code=1, reason="rank 0 ended with exit code 1: ValueError: own"
+    )
     named = _with_ended(RunFolder(tmp_path), failure, [1])
-    assert named.rank == 0 and named.reason == f"{failure.reason}; rank 1 had ended the script before"
+    assert (
+        named.rank == 0
+        and named.reason == f"{failure.reason}; rank 1 had ended the script before"
+    )
 
 
 @pytest.mark.slow
 @with_torch
-def test_a_rank_that_leaves_early_is_named_not_the_one_that_waits_for_it(file, monkeypatch):
+def test_a_rank_that_leaves_early_is_named_not_the_one_that_waits_for_it(
+    file, monkeypatch
+):
     file.write_text(
         "import os, torch.distributed as together\n"
         "together.init_process_group('gloo')\n"
@@ -441,16 +569,23 @@ def test_a_rank_that_leaves_early_is_named_not_the_one_that_waits_for_it(file, m
         "together.barrier()\n"
     )
     # As after LEAVE_AFTER seconds: its sockets close, and the other one's sum fails.
-    monkeypatch.setattr("scalestudy.features.scripts.script_process.__name__", "leaves_at_once")
+    monkeypatch.setattr(
+        "scalestudy.features.scripts.script_process.__name__", "leaves_at_once"
+    )
     file.with_name("leaves_at_once.py").write_text(
         "import os, sys\nfrom scalestudy.features.scripts import script_process\n"
         "script_process.LEAVE_AFTER = 0.0\n"
         "code = script_process.main(sys.argv[1:])\nsys.stderr.flush()\nos._exit(code)\n"
     )
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(file.parent), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv(
+        "PYTHONPATH",
+        os.pathsep.join([str(file.parent), os.environ.get("PYTHONPATH", "")]),
+    )
     script = script_of(file, (), workers=2, launch={"device": "cpu"})
     with pytest.raises(RunError) as caught:
         run_script(script, print)
-    assert caught.value.received.startswith("rank 1 ended the script early, with exit code 0")
+    assert caught.value.received.startswith(
+        "rank 1 ended the script early, with exit code 0"
+    )
     assert "rank 0 ended with exit code 1" in caught.value.received
     assert "| nothing left for me" in caught.value.received

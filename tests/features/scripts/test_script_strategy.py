@@ -24,7 +24,10 @@ def file(tmp_path):
         ("import tensorflow as tf\nimport horovod.tensorflow.keras as hvd", "horovod"),
         ("import keras\nimport horovod.tensorflow as hvd", "horovod"),
         ("import horovod.tensorflow as hvd", "horovod"),
-        ("import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()", "multiworker"),
+        (
+            "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()",
+            "multiworker",
+        ),
         (
             "import tensorflow as tf\ns = tf.distribute.experimental.CollectiveAllReduceStrategy()",
             "multiworker",
@@ -70,18 +73,28 @@ def test_of_two_strategies_one_is_started_and_both_are_said(file):
         ("import tensorflow", "horovod", False),
         ("import horovod.tensorflow", "horovod", True),
         ("import keras", "multiworker", False),
-        ("from tensorflow.distribute import MultiWorkerMirroredStrategy", "multiworker", True),
+        (
+            "from tensorflow.distribute import MultiWorkerMirroredStrategy",
+            "multiworker",
+            True,
+        ),
     ],
 )
-def test_the_processes_of_a_script_join_only_if_it_names_what_joins_them(file, text, strategy, joins):
+def test_the_processes_of_a_script_join_only_if_it_names_what_joins_them(
+    file, text, strategy, joins
+):
     file.write_text(text)
     assert names_joining(file, strategy) is joins
 
 
 def test_a_script_that_chooses_its_gpu_must_see_all(file):
-    file.write_text("import tensorflow as tf\ntf.config.set_visible_devices(gpus[rank], 'GPU')")
+    file.write_text(
+        "import tensorflow as tf\ntf.config.set_visible_devices(gpus[rank], 'GPU')"
+    )
     assert find_strategy(file).chooses_gpu
-    file.write_text("import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()")
+    file.write_text(
+        "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()"
+    )
     assert not find_strategy(file).chooses_gpu
 
 
@@ -103,7 +116,9 @@ def test_a_script_that_distributes_nothing_is_no_script_for_several_workers(file
         ("mirrored", "import tensorflow\nmodel.fit(x)", None),
     ],
 )
-def test_what_does_not_work_with_keras_3_is_refused_before_it_starts(file, monkeypatch, strategy, text, said):
+def test_what_does_not_work_with_keras_3_is_refused_before_it_starts(
+    file, monkeypatch, strategy, text, said
+):
     file.write_text(text)
     monkeypatch.setattr(script_strategy, "_keras_major", lambda: 3)
     if said is None:
@@ -116,15 +131,21 @@ def test_what_does_not_work_with_keras_3_is_refused_before_it_starts(file, monke
     refuse_keras_3(file, strategy, {})
 
 
-def test_a_script_that_imports_keras_by_name_gets_keras_3_whatever_the_variable_says(file, monkeypatch):
+def test_a_script_that_imports_keras_by_name_gets_keras_3_whatever_the_variable_says(
+    file, monkeypatch
+):
     monkeypatch.setattr(script_strategy, "_keras_major", lambda: 3)
     legacy = {"TF_USE_LEGACY_KERAS": "1"}
     file.write_text("import horovod.tensorflow.keras as hvd\nfrom models import build")
     models = file.parent / "models.py"
     models.write_text("from tensorflow import keras\nfrom keras.layers import Dense")
-    with pytest.raises(UserError, match=r"(?s)imports of models\.py.*tf_keras\.optimizers"):
+    with pytest.raises(
+        UserError, match=r"(?s)imports of models\.py.*tf_keras\.optimizers"
+    ):
         refuse_keras_3(file, "horovod", legacy)
     models.write_text("from tensorflow import keras\nfrom tf_keras.layers import Dense")
     refuse_keras_3(file, "horovod", legacy)
-    file.write_text("import keras, tensorflow\nmodel.fit(x)")  # trains with Keras 3, too
+    file.write_text(
+        "import keras, tensorflow\nmodel.fit(x)"
+    )  # trains with Keras 3, too
     refuse_keras_3(file, "mirrored", legacy)

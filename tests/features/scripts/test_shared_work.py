@@ -25,13 +25,17 @@ def share(samples=100, steps=10, loss=0.5, *, shared=False, joined=2):
     ],
 )
 def test_processes_that_never_join_are_named_with_the_line_to_write(strategy, line):
-    with pytest.raises(RunError, match=f"(?s)each trains on its own.*100 samples.*{line}"):
+    with pytest.raises(
+        RunError, match=f"(?s)each trains on its own.*100 samples.*{line}"
+    ):
         refuse_apart(strategy, 2, [share(joined=1), share(joined=1)])
 
 
 def test_a_smaller_group_than_the_workers_is_named():
     with pytest.raises(RunError, match="a group of 2"):
-        refuse_apart("horovod", 4, [share(loss=rank / 10, joined=2) for rank in range(4)])
+        refuse_apart(
+            "horovod", 4, [share(loss=rank / 10, joined=2) for rank in range(4)]
+        )
     with pytest.raises(RunError, match=r"MirroredStrategy\(\)"):
         refuse_apart("mirrored", 4, [share(joined=1)])
 

@@ -44,12 +44,16 @@ class Node:
         self.program("srun", SKIP_OPTIONS)
         self.program("mpirun", SKIP_TO_PYTHON)
         self.program("apptainer", SKIP_TO_PYTHON)
-        self.program("scontrol", 'echo "JobId=7 JobName=x JobState=RUNNING Reason=None"')
+        self.program(
+            "scontrol", 'echo "JobId=7 JobName=x JobState=RUNNING Reason=None"'
+        )
 
     def program(self, name: str, body: str) -> None:
         file = self.root / "bin" / name
         told = self.root / "told" / name
-        wrapper = f'exec {sys.executable} "$@"' if self.wrapper else 'shift 7; exec "$@"'
+        wrapper = (
+            f'exec {sys.executable} "$@"' if self.wrapper else 'shift 7; exec "$@"'
+        )
         wrapped = f'if [ "$3" = scalestudy.launch.queue.wrapper ]; then {wrapper}; fi'
         file.write_text(
             f"#!/bin/bash\n{wrapped}\nprintf '%s\\0' \"$@\" >>{told}\nenv -0 >{told}.env\n{body}\n"
@@ -58,10 +62,14 @@ class Node:
 
     def called(self, name: str) -> list[str] | None:
         file = self.root / "told" / name
-        return os.fsdecode(file.read_bytes()).split("\0")[:-1] if file.exists() else None
+        return (
+            os.fsdecode(file.read_bytes()).split("\0")[:-1] if file.exists() else None
+        )
 
     def environment(self, name: str = "python") -> dict[str, str]:
-        lines = os.fsdecode((self.root / "told" / f"{name}.env").read_bytes()).split("\0")[:-1]
+        lines = os.fsdecode((self.root / "told" / f"{name}.env").read_bytes()).split(
+            "\0"
+        )[:-1]
         return dict(line.partition("=")[::2] for line in lines)
 
     def run(self, made: JobScript, **environment: str) -> int:
@@ -71,16 +79,24 @@ class Node:
         made.run.mkdir(parents=True, exist_ok=True)
         write_point(made.run / "point.json", made.point)
         now = time.time()
-        record = JobRecord(job="", submission=SUBMISSION, submitted=now, site="here", script="x.sh")
+        record = JobRecord(
+            job="", submission=SUBMISSION, submitted=now, site="here", script="x.sh"
+        )
         RunFolder(made.run).write_job(record)
         script = self.root / "job.sh"
-        script.write_text(job_script(replace(made, python=str(self.root / "bin" / "python"), source=SOURCE)))
+        script.write_text(
+            job_script(
+                replace(made, python=str(self.root / "bin" / "python"), source=SOURCE)
+            )
+        )
         given = {
             "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
             "SLURM_JOB_ID": "7",
             "LC_ALL": "C.UTF-8",
         }
-        return subprocess.run(["bash", script], env=given | environment, check=False, timeout=600).returncode
+        return subprocess.run(
+            ["bash", script], env=given | environment, check=False, timeout=600
+        ).returncode
 
 
 @pytest.fixture
@@ -92,7 +108,11 @@ def log(run: Path) -> str:
     return (run / "logs" / "job.log").read_text()
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     name=NAMES,
     launcher=st.sampled_from(["srun", "mpirun"]),
@@ -103,10 +123,19 @@ def log(run: Path) -> str:
 @example(" ", "srun", "horovod", True, "%j")
 @example("it's $HOME", "mpirun", "horovod", False, "$(id)\n")
 @example("$\x7f`\1", "mpirun", "horovod", True, "$\x7f")
-def test_the_worker_receives_the_very_folder_of_its_run(node, name, launcher, strategy, container, word):
+def test_the_worker_receives_the_very_folder_of_its_run(
+    node, name, launcher, strategy, container, word
+):
     run = node.root / "runs" / name
-    image = Container(image=f"/images/{word}".replace("$", "$$"), python=str(node.root / "bin" / "python"))
-    on = site(launcher=launcher, container=image if container else None, wrapper=("env", f"WORD={word}"))
+    image = Container(
+        image=f"/images/{word}".replace("$", "$$"),
+        python=str(node.root / "bin" / "python"),
+    )
+    on = site(
+        launcher=launcher,
+        container=image if container else None,
+        wrapper=("env", f"WORD={word}"),
+    )
     assert node.run(job(strategy, 2 if strategy == "horovod" else 1, on, run)) == 0
     assert node.called("python") == ["-m", "scalestudy.worker", str(run)]
     assert node.environment()["WORD"] == word
@@ -143,7 +172,9 @@ def test_the_workers_exit_code_is_the_jobs_and_its_log_goes_on(wrapped, run, str
     made = job(strategy, 1, site(), run)
     assert [wrapped.run(made), wrapped.run(made)] == [3, 3]
     assert (run / "exit").read_text() == "3\n"
-    assert log(run).count("out of luck") == log(run).count("ended with exit code 3") == 2
+    assert (
+        log(run).count("out of luck") == log(run).count("ended with exit code 3") == 2
+    )
 
 
 def test_before_its_time_limit_a_job_is_stopped_and_queued_again(wrapped, run):
@@ -157,10 +188,17 @@ def test_before_its_time_limit_a_job_is_stopped_and_queued_again(wrapped, run):
 MODULES = 'module() { echo "module $*"; [ "$*" != "load missing" ] && export LOADED="${LOADED:-} $*"; }'
 
 
-def test_modules_are_loaded_and_a_missing_one_ends_the_job_before_the_workers(node, run):
+def test_modules_are_loaded_and_a_missing_one_ends_the_job_before_the_workers(
+    node, run
+):
     (node.root / "init").mkdir()
-    (node.root / "init" / "bash").write_text(MODULES)  # a shell that does not know them yet
-    node.run(job("single", 1, site(modules=("gcc/12", "a b")), run), MODULESHOME=str(node.root))
+    (node.root / "init" / "bash").write_text(
+        MODULES
+    )  # a shell that does not know them yet
+    node.run(
+        job("single", 1, site(modules=("gcc/12", "a b")), run),
+        MODULESHOME=str(node.root),
+    )
     assert node.environment()["LOADED"] == " purge load gcc/12 load a b"
     made = job("single", 1, site(modules=("gcc/12", "missing")), run)
     assert node.run(made, MODULESHOME=str(node.root)) == 1
@@ -169,7 +207,13 @@ def test_modules_are_loaded_and_a_missing_one_ends_the_job_before_the_workers(no
 
 
 def test_variables_are_the_nodes_and_proxies_are_kept_from_grpc(node, run):
-    on = site(env={"WHERE": "$SCRATCH/a b", "PLAIN": "`id` $(id) $$", "http_proxy": "http://p:1"})
+    on = site(
+        env={
+            "WHERE": "$SCRATCH/a b",
+            "PLAIN": "`id` $(id) $$",
+            "http_proxy": "http://p:1",
+        }
+    )
     given = {"SCRATCH": "/scratch/of me", "HTTPS_PROXY": "http://q:1"}
     node.run(job("horovod", 2, on, run), **given)
     found = node.environment()
@@ -180,7 +224,9 @@ def test_variables_are_the_nodes_and_proxies_are_kept_from_grpc(node, run):
 
 
 @pytest.mark.parametrize(("strategy", "workers"), [("single", 1), ("horovod", 2)])
-def test_temporary_files_go_to_the_scratch_folder_of_every_node(node, run, strategy, workers):
+def test_temporary_files_go_to_the_scratch_folder_of_every_node(
+    node, run, strategy, workers
+):
     on = site(scratch="$LOCAL/x y", cpus_per_node=1)
     node.run(job(strategy, workers, on, run), LOCAL=str(node.root))
     assert node.environment()["TMPDIR"] == str(node.root / "x y")
@@ -209,14 +255,20 @@ def test_mpirun_is_told_which_variables_to_take_along(node, run):
     assert {"PATH", "MY_OWN", "HOROVOD_X", "OMP_NUM_THREADS"} <= taken
     assert "OTHER" not in taken
     assert ("--allow-run-as-root" in words) == (os.geteuid() == 0)
-    assert node.environment()["SCALESTUDY_SUBMISSION"] == SUBMISSION and "SCALESTUDY_SUBMISSION" in taken
+    assert (
+        node.environment()["SCALESTUDY_SUBMISSION"] == SUBMISSION
+        and "SCALESTUDY_SUBMISSION" in taken
+    )
 
 
 def test_a_run_folder_that_is_not_there_is_not_made(node, run):
     made = job("single", 1, site(), run)
     script = node.root / "job.sh"
     script.write_text(job_script(made))
-    assert subprocess.run(["bash", script], check=False, capture_output=True).returncode == 1
+    assert (
+        subprocess.run(["bash", script], check=False, capture_output=True).returncode
+        == 1
+    )
     assert not run.exists()
 
 
@@ -234,4 +286,6 @@ def test_what_modules_set_reaches_all_ranks_under_mpirun(node, run):
     words = node.called("mpirun")
     taken = {words[index + 1] for index, word in enumerate(words) if word == "-x"}
     assert {"UCX_TLS", "FABRIC_OF_THIS_SITE", "CUDA_HOME", "UCX_NET_DEVICES"} <= taken
-    assert not {"CUDA_VISIBLE_DEVICES", "MINE"} & taken  # set by each node, and unrelated to the run
+    assert (
+        not {"CUDA_VISIBLE_DEVICES", "MINE"} & taken
+    )  # set by each node, and unrelated to the run

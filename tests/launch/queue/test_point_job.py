@@ -49,7 +49,14 @@ CORES = "cpus_per_worker = 12"
         ("native", 8, "", {}, "mirrored", (1, 1, 1, 8, 0)),
         ("native", 9, "", {}, "multiworker", (2, 9, 5, 1, 0)),
         ("horovod", 8, "cpus_per_worker = 4", {}, "horovod", (4, 8, 2, 4, 0)),
-        ("horovod", 8, 'device = "cpu"', {"gpus_per_node": 2}, "horovod", (1, 8, 8, 1, 0)),
+        (
+            "horovod",
+            8,
+            'device = "cpu"',
+            {"gpus_per_node": 2},
+            "horovod",
+            (1, 8, 8, 1, 0),
+        ),
         # a site may want fewer
         ("native", 2, "", {"tasks_per_node": 1}, "multiworker", (2, 2, 1, 1, 0)),
         ("horovod", 4, "", {"tasks_per_node": 8, **GPUS}, "horovod", (2, 4, 2, 12, 2)),
@@ -76,11 +83,17 @@ def test_nodes_tasks_cores_and_gpus_follow_from_the_workers(
     st.integers(0, 8),
     st.integers(1, 4),
 )
-def test_every_layout_has_room_for_all_workers_on_its_nodes(strategy, workers, gpus, cpus):
+def test_every_layout_has_room_for_all_workers_on_its_nodes(
+    strategy, workers, gpus, cpus
+):
     on = site(cpus_per_node=32, gpus_per_node=gpus)
     made = point(strategy, workers, on, f"cpus_per_worker = {cpus}")
     found = layout(made, on)
-    assert found.tasks_per_node * (found.nodes - 1) < found.tasks <= found.tasks_per_node * found.nodes
+    assert (
+        found.tasks_per_node * (found.nodes - 1)
+        < found.tasks
+        <= found.tasks_per_node * found.nodes
+    )
     assert found.tasks_per_node * found.cpus_per_task <= 32
     assert found.gpus_per_node <= gpus
     if gpus:
@@ -103,7 +116,9 @@ def test_every_layout_has_room_for_all_workers_on_its_nodes(strategy, workers, g
     ],
 )
 def test_what_is_impossible_on_a_site_is_refused_with_its_line(text, keys, told):
-    study = parse_study(f'task = "cnn"\n[launch]\non = "slurm"\n{text}', Path("study.toml"))
+    study = parse_study(
+        f'task = "cnn"\n[launch]\non = "slurm"\n{text}', Path("study.toml")
+    )
     with pytest.raises(UserError) as caught:
         expand_for(study, site(**keys))
     assert all(part in str(caught.value) for part in told)
@@ -111,11 +126,11 @@ def test_what_is_impossible_on_a_site_is_refused_with_its_line(text, keys, told)
 
 def test_devices_in_a_sweep_are_laid_out_each_in_its_own_way():
     on = site(**GPUS)
-    text = (
-        'task = "cnn"\n[sweep]\nstrategy = "horovod"\nworkers = 8\nseed = 0\n"launch.device" = ["cpu", "gpu"]'
-    )
+    text = 'task = "cnn"\n[sweep]\nstrategy = "horovod"\nworkers = 8\nseed = 0\n"launch.device" = ["cpu", "gpu"]'
     points = expand_for(parse_study(text, Path("study.toml")), on)
-    assert [(layout(each, on).nodes, layout(each, on).gpus_per_node) for each in points] == [(1, 0), (4, 2)]
+    assert [
+        (layout(each, on).nodes, layout(each, on).gpus_per_node) for each in points
+    ] == [(1, 0), (4, 2)]
 
 
 @pytest.mark.parametrize(
@@ -148,21 +163,36 @@ def test_whole_nodes_are_asked_for_where_they_are_charged_anyway(keys, whole):
 def test_what_is_allocated_is_held_against_what_is_used(keys, counts):
     on = site(**({"time_limit": "00:30:00"} | keys))
     text = allocation(
-        on, [layout(point("horovod", workers, on, "cpus_per_worker = 1"), on) for workers in (1, 2)]
+        on,
+        [
+            layout(point("horovod", workers, on, "cpus_per_worker = 1"), on)
+            for workers in (1, 2)
+        ],
     )
     assert re.findall(r"\d+(?:\.\d+)?", text) == counts
 
 
 def test_the_hours_of_a_start_and_of_all_starts_are_told_as_people_write_them():
-    on = site(bill="gpu", gpus_per_node=8, cpus_per_node=8, exclusive=False, time_limit="1-00:00:00")
+    on = site(
+        bill="gpu",
+        gpus_per_node=8,
+        cpus_per_node=8,
+        exclusive=False,
+        time_limit="1-00:00:00",
+    )
     shape = layout(point("horovod", 8, on), on)
     one = allocation(on, [shape] * 6)
     assert one.endswith("at most 1,152 GPU-hours by their time limits.")
     several = allocation(on, [shape] * 6, requeues=2, submissions=[4] * 5 + [1])
     # 192 GPU-hours a start; three starts for each submission
-    assert "at most 1,152 GPU-hours per start" in several and "at most 12,096 GPU-hours" in several
+    assert (
+        "at most 1,152 GPU-hours per start" in several
+        and "at most 12,096 GPU-hours" in several
+    )
     assert "up to 2 times" in several and "up to 3 times" in several
-    two_minutes = replace(layout(point("single", 1, on), on), seconds=120, gpus_per_node=0)
+    two_minutes = replace(
+        layout(point("single", 1, on), on), seconds=120, gpus_per_node=0
+    )
     assert "at most 2.00 core-minutes" in allocation(on, [two_minutes])
 
 
@@ -180,8 +210,13 @@ on = "slurm"
 
 def placed(on: Site, text: str = PLACEMENTS) -> dict[str, tuple[int, int]]:
     """Nodes and workers on a node of each point."""
-    layouts = {each.name: layout(each, on) for each in expand_for(parse_study(text, Path("study.toml")), on)}
-    return {name: (shape.nodes, shape.tasks_per_node) for name, shape in layouts.items()}
+    layouts = {
+        each.name: layout(each, on)
+        for each in expand_for(parse_study(text, Path("study.toml")), on)
+    }
+    return {
+        name: (shape.nodes, shape.tasks_per_node) for name, shape in layouts.items()
+    }
 
 
 def test_placements_are_swept_in_one_study_and_equal_ones_are_run_once():
@@ -199,7 +234,11 @@ def test_placements_are_swept_in_one_study_and_equal_ones_are_run_once():
     [
         (site(gpus_per_node=2), PLACEMENTS, "launch.workers_per_node = 4"),
         (site(gpus_per_node=4), PLACEMENTS.replace("horovod", "mirrored"), "2 nodes"),
-        (site(gpus_per_node=4), PLACEMENTS.replace('on = "slurm"', 'on = "local"'), "local"),
+        (
+            site(gpus_per_node=4),
+            PLACEMENTS.replace('on = "slurm"', 'on = "local"'),
+            "local",
+        ),
     ],
 )
 def test_a_placement_that_is_impossible_is_refused(on, text, received):

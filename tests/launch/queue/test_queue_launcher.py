@@ -32,8 +32,13 @@ from sites import site
 
 @pytest.mark.parametrize("around", ["{}", "mine {} too", "a:{}", "x={},y=1"])
 def test_a_mark_is_found_within_a_comment(around):
-    assert read_mark(around.format(MARK.format(submission="0123456789abcdef"))) == "0123456789abcdef"
-    assert [read_mark(text) for text in ("", "(null)", "scalestudy", "scalestudy:12")] == [None] * 4
+    assert (
+        read_mark(around.format(MARK.format(submission="0123456789abcdef")))
+        == "0123456789abcdef"
+    )
+    assert [
+        read_mark(text) for text in ("", "(null)", "scalestudy", "scalestudy:12")
+    ] == [None] * 4
 
 
 COUNTER = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; '
@@ -49,27 +54,44 @@ def submitted(
     jobs: list[str] = []
     try:
         for name in names:
-            jobs.append(submit(folder, points[name], how or Submission(), SLURM.queue, site(), "test"))
+            jobs.append(
+                submit(
+                    folder,
+                    points[name],
+                    how or Submission(),
+                    SLURM.queue,
+                    site(),
+                    "test",
+                )
+            )
     except ScalestudyError as error:
         return jobs, error
     return jobs, None
 
 
 def by_files(folder: StudyFolder) -> dict[str, str]:
-    return {point.name: state_of_runs(folder.runs(point.name)) for point in folder.points()}
+    return {
+        point.name: state_of_runs(folder.runs(point.name)) for point in folder.points()
+    }
 
 
 def left_behind(folder: StudyFolder) -> set[str]:
-    return {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*")} - {
+    return {
+        path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*")
+    } - {
         "study.json",
         "study.toml",
     }
 
 
-def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 1) -> PointStatus:
+def failed(
+    folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 1
+) -> PointStatus:
     point = folder.points()[0]
     run = folder.new_run(point)
-    job = JobRecord(job="9", submitted=time.time(), site="here", script="x.sh", attempt=attempt)
+    job = JobRecord(
+        job="9", submitted=time.time(), site="here", script="x.sh", attempt=attempt
+    )
     run.write_job(job)
     (run.path / "began").touch()
     failure = Failure(rank=None, exit_code=None, reason="it ended", job_state=state)
@@ -79,11 +101,15 @@ def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 
     return PointStatus(point, how_it_failed(failure), run=run, job=job)
 
 
-def test_every_run_knows_its_job_and_every_script_its_run(folder: StudyFolder, programs) -> None:
+def test_every_run_knows_its_job_and_every_script_its_run(
+    folder: StudyFolder, programs
+) -> None:
     asked = programs(sbatch=TAKES_ALL)
     assert submitted(folder, ONE, TWO) == (["101", "102"], None)
     records = [folder.runs(name)[0].job() for name in (ONE, TWO)]
-    assert [(job.job, job.site, job.cluster, job.attempt) for job in records if job] == [
+    assert [
+        (job.job, job.site, job.cluster, job.attempt) for job in records if job
+    ] == [
         ("101", "here", "test", 1),
         ("102", "here", "test", 1),
     ]
@@ -102,9 +128,14 @@ def test_every_run_knows_its_job_and_every_script_its_run(folder: StudyFolder, p
 def test_what_slurm_refuses_leaves_nothing_behind_and_what_it_took_before_stays(
     folder: StudyFolder, programs
 ) -> None:
-    programs(sbatch=COUNTER + "[ $n = 1 ] && echo 5 || { echo 'sbatch: error: no more' >&2; exit 1; }")
+    programs(
+        sbatch=COUNTER
+        + "[ $n = 1 ] && echo 5 || { echo 'sbatch: error: no more' >&2; exit 1; }"
+    )
     jobs, error = submitted(folder, ONE, TWO)
-    assert jobs == ["5"] and isinstance(error, QueueRefused) and error.words == "no more"
+    assert (
+        jobs == ["5"] and isinstance(error, QueueRefused) and error.words == "no more"
+    )
     assert by_files(folder)[ONE] == "queued" and not folder.runs(TWO)
     assert [path.name for path in (folder.path / "jobs").iterdir()] == [f"{ONE}.sh"]
 
@@ -119,7 +150,9 @@ def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_mark(
     folder: StudyFolder, programs
 ) -> None:
     other = "76|scalestudy:0123456789abcdef"
-    programs(sbatch=LATE, squeue=f"echo '{other}'; echo '75|'; cat ${{0%squeue}}sbatch.queue")
+    programs(
+        sbatch=LATE, squeue=f"echo '{other}'; echo '75|'; cat ${{0%squeue}}sbatch.queue"
+    )
     assert submitted(folder, ONE) == (["77"], None)
 
 
@@ -138,12 +171,16 @@ def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
     monkeypatch.setattr(RunFolder, "write_job", write_job)
     _jobs, error = submitted(folder, ONE)
     assert isinstance(error, RunError) and "quota" in error.received
-    assert asked()[1:] == ([] if full == "before the queue is asked" else ["scancel --quiet 5"])
+    assert asked()[1:] == (
+        [] if full == "before the queue is asked" else ["scancel --quiet 5"]
+    )
     assert bool(asked()) == (full != "before the queue is asked")
     assert left_behind(folder) - {"points", "jobs"} == set()
 
 
-def test_what_slurm_may_have_taken_stays_for_the_next_look_to_find(folder: StudyFolder, programs) -> None:
+def test_what_slurm_may_have_taken_stays_for_the_next_look_to_find(
+    folder: StudyFolder, programs
+) -> None:
     programs(sbatch=SILENT, squeue="")
     assert isinstance(submitted(folder, ONE)[1], QueueUnreachable)
     assert left_behind(folder) - {"points", "jobs"} == set(), "it has no such job"
@@ -170,7 +207,9 @@ def test_a_job_finds_its_submission_in_its_folder_though_it_begins_before_its_id
     folder: StudyFolder, programs
 ) -> None:
     digits = """$(grep -o 'SUBMISSION=[0-9a-f]*' "${!#}" | cut -d= -f2)"""
-    programs(sbatch=f'grep -q "{digits}" {folder.path}/points/*/run-1/job.json && echo 5')
+    programs(
+        sbatch=f'grep -q "{digits}" {folder.path}/points/*/run-1/job.json && echo 5'
+    )
     assert submitted(folder, ONE) == (["5"], None)
 
 
@@ -211,17 +250,29 @@ def test_no_script_is_overwritten(folder: StudyFolder, programs) -> None:
     }
 
 
-@pytest.mark.parametrize("state", ["TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "STOPPED"])
-def test_the_interrupted_go_on_and_all_others_start_anew(folder: StudyFolder, state: str) -> None:
+@pytest.mark.parametrize(
+    "state", ["TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "STOPPED"]
+)
+def test_the_interrupted_go_on_and_all_others_start_anew(
+    folder: StudyFolder, state: str
+) -> None:
     seen = failed(folder, state, checkpoint=True)
     assert next_submission(seen, limit=3) == Submission(2, seen.run)
-    assert next_submission(failed(folder, state, checkpoint=False), limit=3) == Submission(2)
-    assert next_submission(failed(folder, "FAILED", checkpoint=True), limit=3) == Submission(2)
-    assert goes_on(seen) == (state != "CANCELLED"), "by itself, unless a person has ended it"
+    assert next_submission(
+        failed(folder, state, checkpoint=False), limit=3
+    ) == Submission(2)
+    assert next_submission(
+        failed(folder, "FAILED", checkpoint=True), limit=3
+    ) == Submission(2)
+    assert goes_on(seen) == (state != "CANCELLED"), (
+        "by itself, unless a person has ended it"
+    )
     assert not goes_on(failed(folder, state, checkpoint=False))
 
 
-def test_a_job_that_its_queue_has_forgotten_goes_on_from_its_checkpoint(folder: StudyFolder) -> None:
+def test_a_job_that_its_queue_has_forgotten_goes_on_from_its_checkpoint(
+    folder: StudyFolder,
+) -> None:
     status = failed(folder, UNKNOWN, checkpoint=True)
     submission = next_submission(status, limit=3)
     assert submission and submission.resume == status.run
@@ -230,13 +281,22 @@ def test_a_job_that_its_queue_has_forgotten_goes_on_from_its_checkpoint(folder: 
     assert next_submission(status, limit=3) == Submission(2)
 
 
-def test_a_point_is_submitted_again_no_more_often_than_the_limit(folder: StudyFolder) -> None:
-    assert next_submission(failed(folder, "FAILED", checkpoint=False, attempt=3), limit=3) == Submission(4)
-    assert next_submission(failed(folder, "FAILED", checkpoint=False, attempt=4), limit=3) is None
+def test_a_point_is_submitted_again_no_more_often_than_the_limit(
+    folder: StudyFolder,
+) -> None:
+    assert next_submission(
+        failed(folder, "FAILED", checkpoint=False, attempt=3), limit=3
+    ) == Submission(4)
+    assert (
+        next_submission(failed(folder, "FAILED", checkpoint=False, attempt=4), limit=3)
+        is None
+    )
     assert next_submission(failed(folder, "FAILED", checkpoint=False), limit=0) is None
 
 
-def test_a_job_that_was_cancelled_before_it_started_does_not_count(folder: StudyFolder) -> None:
+def test_a_job_that_was_cancelled_before_it_started_does_not_count(
+    folder: StudyFolder,
+) -> None:
     ran = failed(folder, "CANCELLED", checkpoint=False, attempt=4)
     assert next_submission(ran, limit=3) is None
     (ran.run.path / "began").unlink()
@@ -246,7 +306,10 @@ def test_a_job_that_was_cancelled_before_it_started_does_not_count(folder: Study
 @pytest.mark.parametrize("state", ["done", "running", "queued"])
 def test_what_is_done_or_under_way_is_left_alone(folder: StudyFolder, state) -> None:
     assert next_submission(PointStatus(folder.points()[0], state), limit=3) is None
-    assert next_submission(PointStatus(folder.points()[0], "missing"), limit=0) == Submission()
+    assert (
+        next_submission(PointStatus(folder.points()[0], "missing"), limit=0)
+        == Submission()
+    )
 
 
 def test_no_more_than_that_many_jobs_are_kept_in_the_queue(folder: StudyFolder) -> None:
@@ -256,7 +319,10 @@ def test_no_more_than_that_many_jobs_are_kept_in_the_queue(folder: StudyFolder) 
     submissions, notes = next_submissions(overview, names_of_all, Options(at_most=2))
     assert list(submissions) == [points[1].name]
     assert len(notes) == 1
-    assert next_submissions(overview, names_of_all, Options(at_most=2, feeds=True))[1] == []
+    assert (
+        next_submissions(overview, names_of_all, Options(at_most=2, feeds=True))[1]
+        == []
+    )
     assert next_submissions(overview, names_of_all, Options(at_most=1))[0] == {}
     assert len(next_submissions(overview, names_of_all, Options())[0]) == 3
 
@@ -266,19 +332,28 @@ def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(
 ) -> None:
     (tmp_path / "here.toml").write_text("cpus_per_node = 4\n")
     study = folder.study.model_copy(
-        update={"launch": folder.study.launch.model_copy(update={"on": "slurm", "site": "./here.toml"})}
+        update={
+            "launch": folder.study.launch.model_copy(
+                update={"on": "slurm", "site": "./here.toml"}
+            )
+        }
     )
     points = {point.name: point for point in folder.points()}
     overview = Overview([PointStatus(point, "missing") for point in points.values()])
     before = left_behind(folder)
     options = Options(base=tmp_path)
-    _, *printed = SLURM.dry_run(folder.path, study, {ONE: points[ONE]}, overview, options)
+    _, *printed = SLURM.dry_run(
+        folder.path, study, {ONE: points[ONE]}, overview, options
+    )
     assert left_behind(folder) == before
     assert f"run={folder.path.absolute()}/points/{ONE}/run-1\n" in printed[0]
     assert printed[1] == f"\nsbatch --parsable {folder.path.absolute()}/jobs/{ONE}.sh\n"
     after = replace(options, after="7")
     _, *printed = SLURM.dry_run(folder.path, study, {ONE: points[ONE]}, overview, after)
-    assert "sbatch --parsable --dependency=afterok:7 --kill-on-invalid-dep=yes " in printed[1]
+    assert (
+        "sbatch --parsable --dependency=afterok:7 --kill-on-invalid-dep=yes "
+        in printed[1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -291,10 +366,18 @@ def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(
         ("7:8", "RUNNING", "'7:8'"),
     ],
 )
-def test_jobs_start_after_a_job_that_can_still_succeed(folder, programs, tmp_path, job, state, refused):
+def test_jobs_start_after_a_job_that_can_still_succeed(
+    folder, programs, tmp_path, job, state, refused
+):
     (tmp_path / "here.toml").write_text("cpus_per_node = 4\n")
-    programs(squeue=f"echo '7|{state}||N/A|None'" if state else "", sacct="", scontrol="exit 1")
-    launch = folder.study.launch.model_copy(update={"on": "slurm", "site": "./here.toml"})
+    programs(
+        squeue=f"echo '7|{state}||N/A|None'" if state else "",
+        sacct="",
+        scontrol="exit 1",
+    )
+    launch = folder.study.launch.model_copy(
+        update={"on": "slurm", "site": "./here.toml"}
+    )
     study = folder.study.model_copy(update={"launch": launch})
     options = Options(base=tmp_path, after=job)
     if refused is None:
@@ -312,9 +395,19 @@ def test_a_dependency_reaches_sbatch(folder: StudyFolder, programs) -> None:
     assert "--dependency=afterok:7" in asked()[-1]
 
 
-def test_a_job_of_a_launcher_that_is_not_here_is_not_taken_for_cancelled(folder: StudyFolder) -> None:
+def test_a_job_of_a_launcher_that_is_not_here_is_not_taken_for_cancelled(
+    folder: StudyFolder,
+) -> None:
     run = folder.new_run(folder.points()[0])
-    run.write_job(JobRecord(queue="elsewhere", job="7", submitted=time.time(), site="here", script="x.sh"))
+    run.write_job(
+        JobRecord(
+            queue="elsewhere",
+            job="7",
+            submitted=time.time(),
+            site="here",
+            script="x.sh",
+        )
+    )
     with pytest.raises(UserError, match="elsewhere"):
         cancel_jobs(folder, [])
     assert not run.cancelled.exists()

@@ -47,7 +47,9 @@ def refusal(folder: Path, text: str) -> str:
 
 def test_a_profile_is_found_by_its_name(folder):
     written(folder, 'partition = "gpu"')
-    assert find_site("here", Path()) == Site(name="here", cpus_per_node=8, partition="gpu")
+    assert find_site("here", Path()) == Site(
+        name="here", cpus_per_node=8, partition="gpu"
+    )
 
 
 def test_a_profile_is_found_by_its_path_from_the_studys_folder(tmp_path):
@@ -67,13 +69,20 @@ def test_a_profile_is_found_by_its_path_from_the_studys_folder(tmp_path):
         ('[launch]\non = "slurm"\nsite = "elsewhere"', None),
     ],
 )
-def test_the_billing_unit_of_a_study_is_that_of_its_site(folder, tmp_path, launch, unit):
+def test_the_billing_unit_of_a_study_is_that_of_its_site(
+    folder, tmp_path, launch, unit
+):
     written(folder, 'bill = "node"', "nodes")
     written(folder, "", "plain")
     written(tmp_path, 'bill = "gpu"', "nodes")
     text = f'task = "cnn"\n{launch}'
     study = parse_study(text, Path("study.toml"))
-    assert billing_unit(StudyFolder.create_or_open(tmp_path / "studies" / "s", study, [], text)) == unit
+    assert (
+        billing_unit(
+            StudyFolder.create_or_open(tmp_path / "studies" / "s", study, [], text)
+        )
+        == unit
+    )
 
 
 def test_without_a_name_the_only_profile_is_taken(folder):
@@ -100,9 +109,18 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("\npartitoin = 'x'", ("`partitoin` (here.toml, line 3)", "Did you mean `partition`?")),
-        ("[container]\nimage = 'a'\nbind = 'b'", ("`bind` (here.toml, line 4)", "`binds`")),
-        ("gpus_per_node = '2'", ("a valid integer for gpus_per_node", '"2" (here.toml, line 2)')),
+        (
+            "\npartitoin = 'x'",
+            ("`partitoin` (here.toml, line 3)", "Did you mean `partition`?"),
+        ),
+        (
+            "[container]\nimage = 'a'\nbind = 'b'",
+            ("`bind` (here.toml, line 4)", "`binds`"),
+        ),
+        (
+            "gpus_per_node = '2'",
+            ("a valid integer for gpus_per_node", '"2" (here.toml, line 2)'),
+        ),
         ("modules = 'x'", ("a list of strings for modules", "line 2")),
         ("env = 'x'", ("a table of strings for env", "line 2")),
         ("time_limit = '1h'", ('"1:30:00"', '"1h" (here.toml, line 2)')),
@@ -112,7 +130,10 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
         ('partition = "a\\u0085#SBATCH"', ("one line", "line 2")),
         ('modules = ["a\\nid"]', ("one line", "line 2")),
         ("launcher = 'srun; id'", ("without shell commands", "line 2")),
-        ('launcher = "mpirun -np 4"', ("mpirun without numbers of nodes and processes", "line 2")),
+        (
+            'launcher = "mpirun -np 4"',
+            ("mpirun without numbers of nodes and processes", "line 2"),
+        ),
         ("launcher = '$(id)'", ("without shell commands", "line 2")),
         ('launcher = "srun\\nid"', ("without shell commands", "line 2")),
         ('scratch = "/a\\u0000"', ("null character", "here.toml")),
@@ -122,8 +143,14 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
         ("[env]\n'A B' = 'x'", ("names of variables", "line 2")),
         ("container = 'docker://tensorflow'", ("jobs do not download", "line 2")),
         ("[container]\nruntime = 'apptainer'", ("container.image", "line 2")),
-        ("[container]\nimage = 'x'\nruntime = 'docker'", ("'singularity'", "here.toml")),
-        ("environment = 'a'\ncontainer = 'b'", ("an environment or a container", "here.toml")),
+        (
+            "[container]\nimage = 'x'\nruntime = 'docker'",
+            ("'singularity'", "here.toml"),
+        ),
+        (
+            "environment = 'a'\ncontainer = 'b'",
+            ("an environment or a container", "here.toml"),
+        ),
         ("gpus_per_node = -1", ("greater than or equal to 0", "line 2")),
         ("partition = ", ("valid TOML", "line 2")),
     ],
@@ -141,24 +168,37 @@ def test_the_cores_of_a_node_must_be_given(folder):
 
 
 def test_a_container_is_a_path_or_a_table(folder):
-    assert load_site(written(folder, "container = '/a.sif'")).container.image == "/a.sif"
-    table = load_site(written(folder, "[container]\nimage = '/a.sif'\nbinds = ['/b']")).container
+    assert (
+        load_site(written(folder, "container = '/a.sif'")).container.image == "/a.sif"
+    )
+    table = load_site(
+        written(folder, "[container]\nimage = '/a.sif'\nbinds = ['/b']")
+    ).container
     assert (table.image, table.binds) == ("/a.sif", ("/b",))
 
 
-def test_paths_are_put_in_where_they_are_known_and_left_to_the_nodes_where_not(folder, monkeypatch):
+def test_paths_are_put_in_where_they_are_known_and_left_to_the_nodes_where_not(
+    folder, monkeypatch
+):
     monkeypatch.setenv("IMAGES", "/images/of $ me")
     text = "scratch = '~/$SLURM_JOB_ID'\n[container]\nimage = '$IMAGES/a.sif'\nbinds = ['~/b:/c', '$SCRATCH']"
     site = load_site(written(folder, text))
     assert site.scratch == "/people/me/$SLURM_JOB_ID"
     assert site.container.image == "/images/of $$ me/a.sif"
     assert site.container.binds == ("/people/me/b:/c", "$SCRATCH")
-    assert load_site(written(folder, "environment = '$SCRATCH/venv'")).environment == "$SCRATCH/venv"
+    assert (
+        load_site(written(folder, "environment = '$SCRATCH/venv'")).environment
+        == "$SCRATCH/venv"
+    )
 
 
 def test_relative_paths_are_seen_from_the_profiles_folder(folder):
-    assert load_site(written(folder, "environment = '../venv'")).environment == str(folder.parent / "venv")
-    assert load_site(written(folder, "container = 'a.sif'")).container.image == str(folder / "a.sif")
+    assert load_site(written(folder, "environment = '../venv'")).environment == str(
+        folder.parent / "venv"
+    )
+    assert load_site(written(folder, "container = 'a.sif'")).container.image == str(
+        folder / "a.sif"
+    )
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -204,7 +244,21 @@ def test_no_limit_has_words_of_its_own(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0", "00:00:00", "1:60:00", "1:00:60", "2-", "-2", "1:2:3", "1:00:0x", "1h", "२", "1-1-1"]
+    "text",
+    [
+        "",
+        "0",
+        "00:00:00",
+        "1:60:00",
+        "1:00:60",
+        "2-",
+        "-2",
+        "1:2:3",
+        "1:00:0x",
+        "1h",
+        "२",
+        "1-1-1",
+    ],
 )
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(ValueError, match="as Slurm writes it"):

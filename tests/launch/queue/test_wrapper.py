@@ -23,7 +23,13 @@ ENDING = RUNNING.replace("RUNNING", "COMPLETING")
 def give(run: Path, submission: str = SUBMISSION, job: str = "") -> None:
     """Record the submission to which a run belongs."""
     run.mkdir(exist_ok=True)
-    record = JobRecord(job=job, submission=submission, submitted=time.time(), site="here", script="x.sh")
+    record = JobRecord(
+        job=job,
+        submission=submission,
+        submitted=time.time(),
+        site="here",
+        script="x.sh",
+    )
     RunFolder(run).write_job(record)
 
 
@@ -64,7 +70,15 @@ def requeued(asked) -> bool:
 
 def work(run: RunFolder, script: str, requeues: int = 10) -> tuple[int, str]:
     """Run a job whose ranks are a shell script; return its exit code (negative: a signal) and its output."""
-    words = ["slurm", "0", str(requeues), str(run.path), "sh", "-c", f"cd {run.path}\n{script}"]
+    words = [
+        "slurm",
+        "0",
+        str(requeues),
+        str(run.path),
+        "sh",
+        "-c",
+        f"cd {run.path}\n{script}",
+    ]
     process = Forked(lambda: wrapper.main(words), run.path.parent)
     return process.wait(), process.output()
 
@@ -86,18 +100,48 @@ LEAVES = STOPS.replace("-USR1", "-TERM")
         pytest.param("exit 3", RUNNING, 3, 3, False, id="failed"),
         pytest.param(":", RUNNING, 1, 1, False, id="without a result"),
         pytest.param(STOPS, RUNNING, 0, None, True, id="stopped"),
-        pytest.param(STOPS, "exit 1", 75, 75, True, id="stopped, but refused by the queue"),
-        pytest.param(STOPS.replace("exit 0", "touch result.json"), RUNNING, 0, 0, False, id="done meanwhile"),
-        pytest.param(STOPS.replace("exit 0", "exit 5"), RUNNING, 5, 5, False, id="failed meanwhile"),
+        pytest.param(
+            STOPS, "exit 1", 75, 75, True, id="stopped, but refused by the queue"
+        ),
+        pytest.param(
+            STOPS.replace("exit 0", "touch result.json"),
+            RUNNING,
+            0,
+            0,
+            False,
+            id="done meanwhile",
+        ),
+        pytest.param(
+            STOPS.replace("exit 0", "exit 5"),
+            RUNNING,
+            5,
+            5,
+            False,
+            id="failed meanwhile",
+        ),
         pytest.param(LEAVES, RUNNING, 0, None, True, id="preempted"),
-        pytest.param(LEAVES.replace("exit 0", "exit 137"), RUNNING, 0, None, True, id="preempted and killed"),
+        pytest.param(
+            LEAVES.replace("exit 0", "exit 137"),
+            RUNNING,
+            0,
+            None,
+            True,
+            id="preempted and killed",
+        ),
         pytest.param(LEAVES, ENDING, -15, None, False, id="cancelled"),
         pytest.param(STOPS, ENDING, 75, 75, False, id="cancelled after it stopped"),
         pytest.param(
-            LEAVES.replace("exit 0", "touch result.json"), ENDING, 0, 0, False, id="done, cancelled"
+            LEAVES.replace("exit 0", "touch result.json"),
+            ENDING,
+            0,
+            0,
+            False,
+            id="done, cancelled",
         ),
         pytest.param(
-            LEAVES.replace("echo", ": echo").replace(">stopped", "stopped").replace("exit 0", "exit 1"),
+            LEAVES.replace("echo", ": echo")
+            .replace(">stopped", "stopped")
+            .replace("exit 0", "exit 1"),
             *(RUNNING, 1, 1, False),
             id="preempted with a checkpoint that answers no request",
         ),
@@ -141,7 +185,9 @@ def test_a_site_that_forbids_it_sees_no_job_queue_itself(run, scontrol, script):
     assert not requeued(scontrol)
 
 
-def test_a_job_that_was_put_back_by_others_may_still_queue_itself(run, scontrol, monkeypatch):
+def test_a_job_that_was_put_back_by_others_may_still_queue_itself(
+    run, scontrol, monkeypatch
+):
     monkeypatch.setenv("SLURM_RESTART_COUNT", "50")
     assert work(run, STOPS)[0] == 0
 
@@ -150,7 +196,9 @@ def test_a_job_leaves_a_folder_that_was_given_to_another_submission(run):
     give(run.path, "0" * 16)
     code, output = work(run, "touch began-work")
     assert code == 1 and "job 7 leaves: this folder belongs to another job" in output
-    assert not any((run.path / name).exists() for name in ("began-work", "began", "exit"))
+    assert not any(
+        (run.path / name).exists() for name in ("began-work", "began", "exit")
+    )
 
 
 def test_a_job_leaves_a_folder_in_which_another_job_of_its_script_is_at_work(run):
@@ -160,7 +208,9 @@ def test_a_job_leaves_a_folder_in_which_another_job_of_its_script_is_at_work(run
     assert (run.path / "began").read_text() == f"{SUBMISSION} 6\n"
 
 
-def test_a_script_submitted_by_hand_goes_on_after_the_job_that_has_ended(run, monkeypatch):
+def test_a_script_submitted_by_hand_goes_on_after_the_job_that_has_ended(
+    run, monkeypatch
+):
     assert work(run, "exit 3")[0] == 3
     monkeypatch.setenv("SLURM_JOB_ID", "8")
     assert work(run, "exit 3")[0] == 3
@@ -168,7 +218,9 @@ def test_a_script_submitted_by_hand_goes_on_after_the_job_that_has_ended(run, mo
 
 
 @pytest.mark.parametrize("again", ["cd ..; rm -rf run-1; mkdir run-1; cd run-1; ", ""])
-def test_a_job_whose_folder_became_anothers_meanwhile_leaves_no_exit_code(run, tmp_path, again):
+def test_a_job_whose_folder_became_anothers_meanwhile_leaves_no_exit_code(
+    run, tmp_path, again
+):
     give(tmp_path / "other", "0" * 16)
     assert work(run, f"{again}cp ../other/job.json .; touch {tmp_path}/worked")[0] == 1
     assert (tmp_path / "worked").exists() and not (run.path / "exit").exists()
@@ -195,11 +247,22 @@ def test_a_rank_that_is_stopped_does_not_hold_the_job(impatient):
     assert not psutil.pid_exists(int((impatient.path / "pid").read_text()))
 
 
-def test_a_heartbeat_grants_its_own_time_and_those_of_an_earlier_job_are_gone(impatient):
+def test_a_heartbeat_grants_its_own_time_and_those_of_an_earlier_job_are_gone(
+    impatient,
+):
     (impatient.path / "signs").mkdir()
     (impatient.path / "signs" / "1.json").touch()
     sign = Sign(
-        rank=0, host="n1", pid=1, written=1.0, moved=1.0, due=60, marks=1, phase="train", epoch=1, step=1
+        rank=0,
+        host="n1",
+        pid=1,
+        written=1.0,
+        moved=1.0,
+        due=60,
+        marks=1,
+        phase="train",
+        epoch=1,
+        step=1,
     )
     beats = f"mkdir signs; echo '{sign.model_dump_json()}' >signs/0.json; ls signs >seen; sleep 1.5; exit 3"
     assert work(impatient, beats)[0] == 3
@@ -209,7 +272,11 @@ def test_a_heartbeat_grants_its_own_time_and_those_of_an_earlier_job_are_gone(im
 
 def test_a_command_that_is_not_there_ends_the_job(run):
     assert (
-        Forked(lambda: wrapper.main(["slurm", "0", "0", str(run.path), "/no/such"]), run.path).wait() == 127
+        Forked(
+            lambda: wrapper.main(["slurm", "0", "0", str(run.path), "/no/such"]),
+            run.path,
+        ).wait()
+        == 127
     )
     assert run.exit_code() == 127
 
@@ -220,5 +287,11 @@ def test_a_job_records_what_it_holds_from_start_to_end(run, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_START_TIME", "1000")
     assert work(run, "exit 3")[0] == 3
     (held,) = run.allocations().jobs
-    assert (held.job, held.nodes, held.cores, held.gpus, held.began) == ("7", 3, 10, 6, 1000.0)
+    assert (held.job, held.nodes, held.cores, held.gpus, held.began) == (
+        "7",
+        3,
+        10,
+        6,
+        1000.0,
+    )
     assert held.ended is not None and held.ended > held.began

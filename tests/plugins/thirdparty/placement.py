@@ -8,4 +8,6 @@ from scalestudy import Placement
 def placement(environment: Mapping[str, str]) -> Placement | None:
     if "THIRDPARTY_RANK" not in environment:
         return None
-    return Placement(int(environment["THIRDPARTY_RANK"]), 2, 0, 1, 0, ("one", "other"), "thirdparty")
+    return Placement(
+        int(environment["THIRDPARTY_RANK"]), 2, 0, 1, 0, ("one", "other"), "thirdparty"
+    )

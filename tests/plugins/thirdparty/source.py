@@ -14,12 +14,18 @@ class Stripes:
     label = "thirdparty"
 
     def __init__(self, argument: str | None, data: DataSettings) -> None:
-        self._count, self._size, self._seed = int(argument or 20), data.image_size or (8, 8), data.seed
+        self._count, self._size, self._seed = (
+            int(argument or 20),
+            data.image_size or (8, 8),
+            data.seed,
+        )
         self.identity = f"thirdparty:{self._count}"
         self.fingerprint = digest("thirdparty", 1, self._count, self._size, self._seed)
 
     def contents(self) -> Contents:
-        return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
+        return Contents(
+            self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {}
+        )
 
     def rows(self) -> Iterator[Sample]:
         generator = np.random.default_rng(self._seed)

@@ -13,5 +13,9 @@ TRAITS = Traits(
 )
 
 
-def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    return join_as("single", placement, workers=workers, device=device, communication=communication)
+def join(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
+    return join_as(
+        "single", placement, workers=workers, device=device, communication=communication
+    )

@@ -76,7 +76,9 @@ def refusing(path: Path) -> Iterator[None]:
     except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, ...
         if "imagecodecs" in str(error):  # which tifffile does not install
             expected = "the package imagecodecs, to decode compressed TIFF"
-            raise UserError(expected, f"none, and {path}", "Install it: pip install imagecodecs.") from error
+            raise UserError(
+                expected, f"none, and {path}", "Install it: pip install imagecodecs."
+            ) from error
         raise UserError(
             "images that can be read",
             f"{path}: {_fault(path, error)}",
@@ -126,7 +128,9 @@ def read_header(path: Path) -> Header:
         # Further pictures in a camera's JPEG are previews, depth maps or stereo partners: use the first.
         if frames > 1 and picture.format in ("PNG", "GIF", "WEBP"):
             raise _several(path, frames)
-        size, doubtful = _turned(picture.size[::-1], picture.getexif().get(_ORIENTATION, 1))
+        size, doubtful = _turned(
+            picture.size[::-1], picture.getexif().get(_ORIENTATION, 1)
+        )
         dtype = np.dtype(np.uint16 if grey16 else np.uint8)
         return Header(path, size, dtype, 3 if is_colour(picture) else 1, doubtful)
 
@@ -169,12 +173,24 @@ def read_mask(path: Path) -> Array:
             if upright.mode in ("P", "1", "L", "LA"):
                 # Pillow stretches 2- and 4-bit greys to 0..255; the stored values are the indices.
                 levels = {"L;2": 85, "L;4": 17}.get(raw, 1)
-                return np.asarray(upright) if upright.mode == "P" else _luma(upright) // levels
-            if upright.mode not in ("RGB", "RGBA", "RGBX") and not upright.mode.startswith("I;16"):
+                return (
+                    np.asarray(upright)
+                    if upright.mode == "P"
+                    else _luma(upright) // levels
+                )
+            if upright.mode not in (
+                "RGB",
+                "RGBA",
+                "RGBX",
+            ) and not upright.mode.startswith("I;16"):
                 raise _no_mask(path, f"in Pillow's mode {upright.mode}")
         values = read_pixels(path)
     if not (values == values[..., :1]).all():
-        channels = "red, green and blue" if values.shape[-1] == 3 else f"{values.shape[-1]} channels"
+        channels = (
+            "red, green and blue"
+            if values.shape[-1] == 3
+            else f"{values.shape[-1]} channels"
+        )
         if values.shape[-1] == 3 and values.dtype == np.uint8:
             raise ColouredMaskError(path, f"whose {channels} differ")
         raise _no_mask(path, f"whose {channels} differ")
@@ -254,7 +270,9 @@ def _is_tiff(path: Path) -> bool:
         return stream.read(4) in _TIFF
 
 
-def _read_tiff(path: Path, *, decode: bool, palette: bool = False) -> tuple[Header, Array]:
+def _read_tiff(
+    path: Path, *, decode: bool, palette: bool = False
+) -> tuple[Header, Array]:
     """Read the header of a TIFF and, if asked, its pixels, upright, shape [H, W, channels and alpha].
 
     Smaller pages beside the first one are thumbnails or levels of a pyramid. A palette's indices are no
@@ -262,28 +280,64 @@ def _read_tiff(path: Path, *, decode: bool, palette: bool = False) -> tuple[Head
     """
     import tifffile
 
-    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # important warnings are raised as errors below
+    logging.getLogger("tifffile").setLevel(
+        logging.CRITICAL
+    )  # important warnings are raised as errors below
     with refusing(path), tifffile.TiffFile(path) as file:
         series, page = file.series[0], file.series[0].keyframe
         lengths = dict(zip(series.axes, series.shape, strict=True))
-        inner = [axis for axis in series.axes if axis in "CS"]  # declared as channels in the file
-        others = [level for level in file.series[1:] if np.prod(level.shape) >= np.prod(series.shape)]
+        inner = [
+            axis for axis in series.axes if axis in "CS"
+        ]  # declared as channels in the file
+        others = [
+            level
+            for level in file.series[1:]
+            if np.prod(level.shape) >= np.prod(series.shape)
+        ]
         outer = [axis for axis in series.axes if axis not in "YXCS"]
-        images = int(np.prod([lengths[axis] for axis in outer], dtype=int)) + len(others)
+        images = int(np.prod([lengths[axis] for axis in outer], dtype=int)) + len(
+            others
+        )
         if images > 1:
             raise _several(path, images)
-        dtype = np.dtype(np.uint8) if series.dtype == np.bool_ else series.dtype.newbyteorder("=")
+        dtype = (
+            np.dtype(np.uint8)
+            if series.dtype == np.bool_
+            else series.dtype.newbyteorder("=")
+        )
         if dtype.kind not in "uif" or page.photometric not in _PHOTOMETRIC:
-            received = f"{path} of {dtype}, photometric interpretation {page.photometric}"
-            raise UserError("TIFF files of grey, RGB or other channels", received, "Convert it to RGB.")
+            received = (
+                f"{path} of {dtype}, photometric interpretation {page.photometric}"
+            )
+            raise UserError(
+                "TIFF files of grey, RGB or other channels",
+                received,
+                "Convert it to RGB.",
+            )
         if page.photometric == _PALETTE and not palette:
-            raise UserError("grey or RGB images in TIFF files", f"{path}, of a palette", "Convert it to RGB.")
-        for each in series.pages:  # tifffile reads segments beyond the end of the file as zeros
-            ends = zip(each.dataoffsets, each.databytecounts, strict=True) if each is not None else ()
-            if each is None or any(start + length > file.filehandle.size for start, length in ends):
+            raise UserError(
+                "grey or RGB images in TIFF files",
+                f"{path}, of a palette",
+                "Convert it to RGB.",
+            )
+        for each in (
+            series.pages
+        ):  # tifffile reads segments beyond the end of the file as zeros
+            ends = (
+                zip(each.dataoffsets, each.databytecounts, strict=True)
+                if each is not None
+                else ()
+            )
+            if each is None or any(
+                start + length > file.filehandle.size for start, length in ends
+            ):
                 raise ValueError("truncated: its pixels end beyond the file")
         channels = int(np.prod([lengths[axis] for axis in inner], dtype=int))
-        alpha = "S" in lengths and page.photometric == 2 and {1, 2} & set(map(int, page.extrasamples))
+        alpha = (
+            "S" in lengths
+            and page.photometric == 2
+            and {1, 2} & set(map(int, page.extrasamples))
+        )
         tag = page.tags.get(_ORIENTATION)
         orientation = int(tag.value) if tag is not None else 1
         size, doubtful = _turned((lengths["Y"], lengths["X"]), orientation)
@@ -291,7 +345,11 @@ def _read_tiff(path: Path, *, decode: bool, palette: bool = False) -> tuple[Head
         if not decode:
             return header, np.zeros(0)
         order = [series.axes.index(axis) for axis in [*outer, "Y", "X", *inner]]
-        values: Array = series.asarray().transpose(order).reshape(lengths["Y"], lengths["X"], channels)
+        values: Array = (
+            series.asarray()
+            .transpose(order)
+            .reshape(lengths["Y"], lengths["X"], channels)
+        )
         if values.dtype == np.bool_:
             values = values.astype(np.uint8) * 255
         if page.photometric == 0 and values.dtype.kind == "u":  # white is zero

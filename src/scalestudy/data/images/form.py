@@ -27,9 +27,13 @@ def store_as(array: Array, dtype: np.dtype[Any], name: str) -> Array:
             not fit an integer `dtype`.
     """
     if array.dtype.kind not in "biuf":
-        raise UserError("real numbers", f"{name} of type {array.dtype}", f"Store it as {dtype}.")
+        raise UserError(
+            "real numbers", f"{name} of type {array.dtype}", f"Store it as {dtype}."
+        )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise UserError("finite numbers", f"{name} with NaN or infinity", "Repair or remove it.")
+        raise UserError(
+            "finite numbers", f"{name} with NaN or infinity", "Repair or remove it."
+        )
     if array.dtype == dtype:
         return array
     with np.errstate(over="ignore", invalid="ignore"):
@@ -79,9 +83,16 @@ class Form:
         if values.shape[-1] < self.channels:
             values = np.repeat(values, self.channels, axis=-1)
         if self.dtype.kind != "f":
-            return values.astype(np.uint16) * _WIDENED if values.dtype != self.dtype else values
+            return (
+                values.astype(np.uint16) * _WIDENED
+                if values.dtype != self.dtype
+                else values
+            )
         floats = store_as(values, self.dtype, name)
-        if values.dtype.kind in "iu" and not (floats.astype(values.dtype) == values).all():
+        if (
+            values.dtype.kind in "iu"
+            and not (floats.astype(values.dtype) == values).all()
+        ):
             raise UserError(
                 "whole numbers up to 16,777,216, which float32 holds exactly",
                 f"{name}, with values {values.min()}..{values.max()}",
@@ -167,7 +178,11 @@ class Fit:
 
     def pads(self, size: Size) -> bool:
         """Whether an image of that size is padded with ignored pixels."""
-        return self.size is not None and self.way == "pad" and fit_size(size, self.size) != self.size
+        return (
+            self.size is not None
+            and self.way == "pad"
+            and fit_size(size, self.size) != self.size
+        )
 
     def image(self, image: Array) -> Array:
         """Resize an image [H, W, C]."""
@@ -199,7 +214,10 @@ def resize_image(image: Array, into: Size, way: Way = "pad") -> Array:
         return image
     if image.dtype == np.uint8 and image.shape[2] == 3:
         return _place(image, into, way, 0, _bilinear)
-    channels = [_place(image[:, :, c], into, way, 0, _bilinear_exact) for c in range(image.shape[2])]
+    channels = [
+        _place(image[:, :, c], into, way, 0, _bilinear_exact)
+        for c in range(image.shape[2])
+    ]
     return np.stack(channels, axis=-1)
 
 
@@ -208,10 +226,20 @@ def resize_mask(mask: Array, into: Size, way: Way = "pad") -> Array:
     return mask if mask.shape == into else _place(mask, into, way, IGNORE, _nearest)
 
 
-def _place(pixels: Array, into: Size, way: Way, fill: int, scaled: Callable[[Array, Size], Array]) -> Array:
+def _place(
+    pixels: Array,
+    into: Size,
+    way: Way,
+    fill: int,
+    scaled: Callable[[Array, Size], Array],
+) -> Array:
     """Scale pixels, then pad or crop around the center; an odd pixel goes to the bottom or right."""
     stored = (pixels.shape[0], pixels.shape[1])
-    size = {"pad": fit_size, "crop": covering}[way](stored, into) if way != "stretch" else into
+    size = (
+        {"pad": fit_size, "crop": covering}[way](stored, into)
+        if way != "stretch"
+        else into
+    )
     inner = scaled(pixels, size)
     top, left = abs(into[0] - size[0]) // 2, abs(into[1] - size[1]) // 2
     if way != "pad":
@@ -222,7 +250,9 @@ def _place(pixels: Array, into: Size, way: Way, fill: int, scaled: Callable[[Arr
 
 
 def _bilinear(pixels: Array, size: Size) -> Array:
-    return np.asarray(Image.fromarray(pixels).resize(size[::-1], Image.Resampling.BILINEAR))
+    return np.asarray(
+        Image.fromarray(pixels).resize(size[::-1], Image.Resampling.BILINEAR)
+    )
 
 
 def _bilinear_exact(channel: Array, size: Size) -> Array:
@@ -234,4 +264,6 @@ def _bilinear_exact(channel: Array, size: Size) -> Array:
 
 
 def _nearest(mask: Array, size: Size) -> Array:
-    return np.asarray(Image.fromarray(mask).resize(size[::-1], Image.Resampling.NEAREST))
+    return np.asarray(
+        Image.fromarray(mask).resize(size[::-1], Image.Resampling.NEAREST)
+    )

@@ -46,7 +46,9 @@ def glance(path: Path) -> Glance | None:
     _, counts = np.unique(colours, axis=0, return_counts=True)
     if path.suffix.lower().startswith(".j"):
         common = counts[counts >= _RARE * len(colours)]
-        few = len(common) <= _FEW_IN_JPEG and common.sum() > (1 - _MOST_SMEAR) * len(colours)
+        few = len(common) <= _FEW_IN_JPEG and common.sum() > (1 - _MOST_SMEAR) * len(
+            colours
+        )
     else:
         few = len(counts) <= _FEW
     return Glance((pixels.shape[0], pixels.shape[1]), grey, few)

@@ -77,7 +77,11 @@ class MaskValues:
             for value in values:
                 self._first.setdefault(int(value == full), (name, values))
             return binary
-        if full == IGNORE and values[0] >= 0 and not (self._binary or _smeared(name, values)):
+        if (
+            full == IGNORE
+            and values[0] >= 0
+            and not (self._binary or _smeared(name, values))
+        ):
             self._ignoring.setdefault(name, values)
             values = values[:-1]
         elif values[0] < 0 or full >= MOST_CLASSES:
@@ -97,7 +101,9 @@ class MaskValues:
         present = sorted(self._first)
         for expected, value in enumerate(present):
             if value != expected and not self.indexed:
-                raise _unexpected(*self._first[value], missing=expected, present=present)
+                raise _unexpected(
+                    *self._first[value], missing=expected, present=present
+                )
         if len(present) > 2 and self._binary:
             name, values = next(iter(self._binary.items()))
             other, indices = self._first[2]
@@ -114,7 +120,11 @@ class MaskValues:
                 "Check that the masks belong to these images and were not saved empty.",
             )
         count = present[-1] + 1
-        return ["background", "foreground"] if count == 2 else [str(index) for index in range(count)]
+        return (
+            ["background", "foreground"]
+            if count == 2
+            else [str(index) for index in range(count)]
+        )
 
     def number_objects(self) -> bool:
         """Whether values look like numbers of objects: many, without gaps in each mask, others in each."""
@@ -143,11 +153,16 @@ _MOST_CLASSES_SHOWN = 32
 
 
 def _unexpected(
-    name: str, values: tuple[int, ...], missing: int | None = None, present: Sequence[int] = ()
+    name: str,
+    values: tuple[int, ...],
+    missing: int | None = None,
+    present: Sequence[int] = (),
 ) -> UserError:
     absent = "" if missing is None else f", while no mask holds {missing}"
     levels = [f"{value:02x}" for value in present or values if 0 <= value <= 255]
-    colours = ", ".join(f'class{index} = "#{level * 3}"' for index, level in enumerate(levels))
+    colours = ", ".join(
+        f'class{index} = "#{level * 3}"' for index, level in enumerate(levels)
+    )
     action = (
         "Renumber the classes from 0, or make the mask binary (0 and 255); or say what each value means: "
         f"`colours = {{ {colours} }}` under [data]."
@@ -175,7 +190,9 @@ def _smeared(name: str, values: Sequence[int]) -> bool:
 
 def _listed(values: tuple[int, ...]) -> str:
     shown = ", ".join(str(value) for value in values[:_MOST_SHOWN])
-    return shown if len(values) <= _MOST_SHOWN else f"{shown}, ... ({len(values)} in all)"
+    return (
+        shown if len(values) <= _MOST_SHOWN else f"{shown}, ... ({len(values)} in all)"
+    )
 
 
 @dataclass(frozen=True)
@@ -196,7 +213,9 @@ class ObjectMasks:
             if not inside.size:
                 inside = np.zeros(mask.shape, bool)
             if mask.shape != inside.shape:
-                sizes = [f"{shape[0]} x {shape[1]}" for shape in (mask.shape, inside.shape)]
+                sizes = [
+                    f"{shape[0]} x {shape[1]}" for shape in (mask.shape, inside.shape)
+                ]
                 raise UserError(
                     "masks of one size for the objects of one image",
                     f"{file} of {sizes[0]} and {self.files[0]} of {sizes[1]} pixels (height x width)",
@@ -245,7 +264,9 @@ class Colours:
                     "Give each class a colour of its own.",
                 )
             ignored = name.lower() == IGNORED
-            self._index_of[int(colour[1:], 16)] = IGNORE if ignored else self.names.index(name)
+            self._index_of[int(colour[1:], 16)] = (
+                IGNORE if ignored else self.names.index(name)
+            )
         if not 1 < len(self.names) < _NONE:
             raise UserError(
                 f"colours of 2 to {_NONE - 1} classes",
@@ -261,12 +282,18 @@ class Colours:
         """
         pixels = read_pixels(path)
         if pixels.dtype != np.uint8 or pixels.shape[2] not in (1, 3):
-            raise UserError("masks of 8-bit colours", f"{path} of {pixels.dtype}", "Save it as 8-bit PNG.")
+            raise UserError(
+                "masks of 8-bit colours",
+                f"{path} of {pixels.dtype}",
+                "Save it as 8-bit PNG.",
+            )
         pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
         packed = _packed(pixels)
         index: Array = self._index_of[packed]
         if (index == _NONE).any():
-            raise StrangeColoursError({path: _count(packed[index == _NONE])}, len(self.names))
+            raise StrangeColoursError(
+                {path: _count(packed[index == _NONE])}, len(self.names)
+            )
         return index
 
 
@@ -343,12 +370,20 @@ def _count(packed: Array) -> Counter[int]:
 
 def _listed_colours(counts: Counter[int]) -> str:
     total = counts.total()
-    shown = [f"#{colour:06x} ({count / total:.1%})" for colour, count in counts.most_common(_MOST_SHOWN)]
-    more = f" and {len(counts) - _MOST_SHOWN:,} more" if len(counts) > _MOST_SHOWN else ""
+    shown = [
+        f"#{colour:06x} ({count / total:.1%})"
+        for colour, count in counts.most_common(_MOST_SHOWN)
+    ]
+    more = (
+        f" and {len(counts) - _MOST_SHOWN:,} more" if len(counts) > _MOST_SHOWN else ""
+    )
     return ", ".join(shown) + more
 
 
 def _lines(counts: Counter[int], first: int = 0) -> str:
     """Return the colours as items of the table `colours`, the most frequent first."""
     colours = (colour for colour, _ in counts.most_common())
-    return ", ".join(f'class{number} = "#{colour:06x}"' for number, colour in enumerate(colours, first))
+    return ", ".join(
+        f'class{number} = "#{colour:06x}"'
+        for number, colour in enumerate(colours, first)
+    )

@@ -30,8 +30,15 @@ STRENGTH = 0.45
 
 def palette() -> list[tuple[int, int, int]]:
     """Return a colour for each of the 256 class indices; from the ninth on, hues step by the golden angle."""
-    more = (colorsys.hsv_to_rgb(number * 0.618 % 1, 0.65, 0.9) for number in range(len(COLOURS), IGNORE))
-    return [*COLOURS, *(tuple(round(255 * part) for part in colour) for colour in more), UNKNOWN]  # type: ignore[list-item]
+    more = (
+        colorsys.hsv_to_rgb(number * 0.618 % 1, 0.65, 0.9)
+        for number in range(len(COLOURS), IGNORE)
+    )
+    return [
+        *COLOURS,
+        *(tuple(round(255 * part) for part in colour) for colour in more),  # type: ignore[list-item]
+        UNKNOWN,
+    ]
 
 
 def mask_png(mask: Array) -> bytes:

@@ -34,7 +34,9 @@ class Tile:
     def core_inside(self) -> tuple[slice, slice]:
         """The core as rows and columns of the tile."""
         top, left, bottom, right = self.core
-        return slice(top - self.top, bottom - self.top), slice(left - self.left, right - self.left)
+        return slice(top - self.top, bottom - self.top), slice(
+            left - self.left, right - self.left
+        )
 
     @property
     def core_in_image(self) -> tuple[slice, slice]:

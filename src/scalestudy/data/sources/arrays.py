@@ -45,7 +45,11 @@ class NpzArray:
             archive.open(f"{name}.npy") as stream,
         ):
             first = np.lib.format.read_magic(stream) == (1, 0)
-            read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+            read = (
+                np.lib.format.read_array_header_1_0
+                if first
+                else np.lib.format.read_array_header_2_0
+            )
             self.shape, _, self.dtype = read(stream)
         if self.dtype.hasobject:
             raise UserError(
@@ -59,7 +63,10 @@ class NpzArray:
 
     def values(self) -> npt.NDArray[Any]:
         """Return the whole array; raises `UserError` if it is damaged, or does not fit into memory."""
-        with _refusing(self.path, f"{self.name}: "), np.load(self.path, allow_pickle=False) as archive:
+        with (
+            _refusing(self.path, f"{self.name}: "),
+            np.load(self.path, allow_pickle=False) as archive,
+        ):
             array: npt.NDArray[Any] = archive[f"{self.name}.npy"]
             return array
 
@@ -70,7 +77,9 @@ def _refusing(path: Path, what: str) -> Iterator[None]:
         yield
     except Exception as error:  # zipfile, zlib and NumPy raise many types
         action = "Save it again with numpy.savez_compressed."
-        raise UserError("an .npz file that can be read", f"{path}: {what}{error}", action) from error
+        raise UserError(
+            "an .npz file that can be read", f"{path}: {what}{error}", action
+        ) from error
 
 
 Pairs = dict[str, tuple[NpzArray, NpzArray]]
@@ -98,7 +107,11 @@ def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
             )
     taken = {array.name for pair in pairs.values() for array in pair}
     others = tuple(name for name in names if name not in taken)
-    return pairs, ((LeftOut("no arrays of a set", len(others), others[:MOST_NAMES]),) if others else ())
+    return pairs, (
+        (LeftOut("no arrays of a set", len(others), others[:MOST_NAMES]),)
+        if others
+        else ()
+    )
 
 
 class Npz:
@@ -125,17 +138,26 @@ class Npz:
             count += x.shape[0]
         require_two(count, str(self._path))
         first = self._pairs["train"][0]
-        self._dtype = np.dtype(np.float32) if first.dtype.kind == "f" else first.dtype.newbyteorder("=")
+        self._dtype = (
+            np.dtype(np.float32)
+            if first.dtype.kind == "f"
+            else first.dtype.newbyteorder("=")
+        )
         stored = (first.shape[1], first.shape[2])
         if self.kind == "classes":
             self._labels = {
-                split: store_as(y.values().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}")
+                split: store_as(
+                    y.values().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}"
+                )
                 for split, (_, y) in self._pairs.items()
             }
             self._names = self._class_names()
         return Contents(
             count=count,
-            input_shape=(*(self._fit.size or stored), first.shape[3] if len(first.shape) == 4 else 1),
+            input_shape=(
+                *(self._fit.size or stored),
+                first.shape[3] if len(first.shape) == 4 else 1,
+            ),
             dtype=self._dtype,
             scale={"u1": 1 / 255, "u2": 1 / 65535}.get(self._dtype.str[1:], 1.0),
             names=None,
@@ -146,9 +168,14 @@ class Npz:
     def rows(self) -> Iterator[Sample]:
         for split, (x, y) in self._pairs.items():
             targets = y.values() if self.kind == "masks" else self._labels[split]
-            for row, (values, target) in enumerate(zip(x.values(), targets, strict=True)):
+            for row, (values, target) in enumerate(
+                zip(x.values(), targets, strict=True)
+            ):
                 image = store_as(values, self._dtype, f"{x.name}[{row}] in {x.path}")
-                yield self._fit.image(image.reshape(*image.shape[:2], -1)), self._target(target, y, row)
+                yield (
+                    self._fit.image(image.reshape(*image.shape[:2], -1)),
+                    self._target(target, y, row),
+                )
 
     def class_names(self) -> list[str]:
         return self._names or self._values.class_names()
@@ -160,7 +187,9 @@ class Npz:
         if self.kind == "classes":
             return int(target)
         mask = target.astype(np.uint8) if target.dtype == np.bool_ else target
-        indices = self._values.indices(mask.reshape(mask.shape[:2]), f"{y.name}[{row}] in {y.path}")
+        indices = self._values.indices(
+            mask.reshape(mask.shape[:2]), f"{y.name}[{row}] in {y.path}"
+        )
         return self._fit.mask(indices)
 
     def _class_names(self) -> list[str]:
@@ -220,7 +249,9 @@ class Digits:
     def __init__(self, argument: str | None, data: DataSettings) -> None:
         if argument is not None:
             raise UserError(
-                '"digits" without a count, since the set is fixed', f'"digits:{argument}"', 'Write "digits".'
+                '"digits" without a count, since the set is fixed',
+                f'"digits:{argument}"',
+                'Write "digits".',
             )
         refuse_unused(data, OF_FILES, "digits, which are arrays")
         self._fit = Fit.of(data)

@@ -27,7 +27,12 @@ Reading = Callable[[Tree], str | None]
 
 def beside(tree: Tree, reading: Reading) -> str:
     """Return what to do about a folder without a layout: first what lies there, else what is expected."""
-    found = [*_arrays(tree), *_tables(tree), *_classes_in_names(tree), *_folders_around(tree, reading)]
+    found = [
+        *_arrays(tree),
+        *_tables(tree),
+        *_classes_in_names(tree),
+        *_folders_around(tree, reading),
+    ]
     otherwise = (
         f"ay where images and masks are: {PATTERNS}; arrange the files in one of these ways; or write "
         "`read(data)` in a task file."
@@ -86,7 +91,9 @@ def _classes_in_names(tree: Tree) -> Iterator[str]:
             found[pattern] = counts
     if found:
         pattern = min(found, key=lambda each: len(found[each]))
-        classes = [f"{name} ({count})" for name, count in sorted(found[pattern].items())]
+        classes = [
+            f"{name} ({count})" for name, count in sorted(found[pattern].items())
+        ]
         shown = several(classes)
         yield f"label_pattern = '{pattern}', which finds classes in the names of the files: {shown}"
 

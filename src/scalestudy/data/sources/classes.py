@@ -33,11 +33,15 @@ def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
     parts_of = tree.folders
     skipped = _wrappers([parts for parts in parts_of.values() if parts])
     inner_of = {file: parts[skipped:] for file, parts in parts_of.items()}
-    divided = any(_split(parts) and _without_splits(parts) for parts in inner_of.values())
+    divided = any(
+        _split(parts) and _without_splits(parts) for parts in inner_of.values()
+    )
     samples = []
     folders_of: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for file, parts in inner_of.items():
-        split, rest = (_split(parts), _without_splits(parts)) if divided else ("", parts)
+        split, rest = (
+            (_split(parts), _without_splits(parts)) if divided else ("", parts)
+        )
         if rest and (split or not divided):
             label = composed(rest[0])
             samples.append(ListedSample(file, label, split))
@@ -51,7 +55,9 @@ def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
     _refuse_nested(tree, samples, folders_of)
     samples.sort(key=lambda sample: in_order(str(sample.target)))
     deeper = any(any(folders) for folders in folders_of.values())
-    told = "one folder of images for each class" + (", with the folders inside of it" if deeper else "")
+    told = "one folder of images for each class" + (
+        ", with the folders inside of it" if deeper else ""
+    )
     return samples, told
 
 
@@ -79,12 +85,23 @@ def _refuse_nested(
     tree: Tree, samples: list[ListedSample], folders_of: dict[str, set[tuple[str, ...]]]
 ) -> None:
     """Refuse folders that all hold the same several folders: sites or patients, perhaps, with classes."""
-    inner = [{rest[0] if rest else "" for rest in folders} for folders in folders_of.values()]
-    if len(inner) < 2 or len(inner[0]) < 2 or "" in inner[0] or any(names != inner[0] for names in inner):
+    inner = [
+        {rest[0] if rest else "" for rest in folders} for folders in folders_of.values()
+    ]
+    if (
+        len(inner) < 2
+        or len(inner[0]) < 2
+        or "" in inner[0]
+        or any(names != inner[0] for names in inner)
+    ):
         return
     parts = tree.relative(samples[0].image).parts
-    outer = next(place for place, name in enumerate(parts) if composed(name) == samples[0].target)
-    patterns = [f"label_pattern = '^{'[^/]+/' * place}([^/]+)/'" for place in (outer, outer + 1)]
+    outer = next(
+        place for place, name in enumerate(parts) if composed(name) == samples[0].target
+    )
+    patterns = [
+        f"label_pattern = '^{'[^/]+/' * place}([^/]+)/'" for place in (outer, outer + 1)
+    ]
     shown = [several(sorted(names)) for names in (folders_of, inner[0])]
     raise UserError(
         "a folder with one possible reading",
@@ -154,7 +171,10 @@ def list_labels(tree: Tree, pattern: str) -> tuple[list[ListedSample], str]:
             "files away.",
         )
     samples.sort(key=lambda sample: in_order(str(sample.target)))
-    return samples, f"classes in the names of files, as label_pattern = {pattern!r} finds them"
+    return (
+        samples,
+        f"classes in the names of files, as label_pattern = {pattern!r} finds them",
+    )
 
 
 def search(pattern: str, path: str) -> str | None:

@@ -196,7 +196,9 @@ def _look_at(pairs: list[tuple[Located, Located]]) -> _Seen:
         one_few = one_few and seen.few
         other_few = other_few and partner.few
         greys.add((seen.grey, partner.grey))
-    return _Seen(differ, one_few, other_few, greys in ({(True, False)}, {(False, True)}))
+    return _Seen(
+        differ, one_few, other_few, greys in ({(True, False)}, {(False, True)})
+    )
 
 
 def _tell_more_than_numbers(pairs: list[tuple[Located, Located]]) -> bool:

@@ -14,7 +14,17 @@ import numpy as np
 
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.child import ask_file
-from scalestudy.data.samples import NAME, Array, Column, Described, Kind, leaves, map_columns, named, stem
+from scalestudy.data.samples import (
+    NAME,
+    Array,
+    Column,
+    Described,
+    Kind,
+    leaves,
+    map_columns,
+    named,
+    stem,
+)
 from scalestudy.data.sources.source import OnProgress, digest, files_digest
 from scalestudy.data.store.prepared import Prepared, write_header
 from scalestudy.util.errors import RunError, UserError
@@ -32,14 +42,29 @@ def code_of_reading(path: Path) -> str:
         UserError: If the file cannot be read, is not valid Python, or defines no `read`.
     """
     module = parse(path, "a Python file that reads the data")
-    names = {getattr(node, "name", getattr(node, "id", None)) for node in ast.walk(module)}
+    names = {
+        getattr(node, "name", getattr(node, "id", None)) for node in ast.walk(module)
+    }
     if "read" not in names:
         raise UserError(
-            f"a function `read(data)` in {path}", "none", "Define `read`, or remove the key `read`."
+            f"a function `read(data)` in {path}",
+            "none",
+            "Define `read`, or remove the key `read`.",
         )
-    others = [statement for statement in module.body if not _binds_only(statement, NOT_READ)]
-    needed = {node.id for item in others for node in ast.walk(item) if isinstance(node, ast.Name)}
-    return "\n".join(ast.unparse(item) for item in module.body if not _binds_only(item, NOT_READ - needed))
+    others = [
+        statement for statement in module.body if not _binds_only(statement, NOT_READ)
+    ]
+    needed = {
+        node.id
+        for item in others
+        for node in ast.walk(item)
+        if isinstance(node, ast.Name)
+    }
+    return "\n".join(
+        ast.unparse(item)
+        for item in module.body
+        if not _binds_only(item, NOT_READ - needed)
+    )
 
 
 def _binds_only(statement: ast.stmt, names: frozenset[str]) -> bool:
@@ -59,16 +84,22 @@ class CustomSource:
 
     def __init__(self, file: Path, data: DataSettings, path: Path | None) -> None:
         self._file = file
-        path = path if path != file else None  # the file itself: only its reading code matters
+        path = (
+            path if path != file else None
+        )  # the file itself: only its reading code matters
         source = str(path) if path is not None else data.source
         self._data = data.model_copy(update={"source": source})
         self.label = file.stem
         self.identity = f"{source} as {file} reads it"
         read_by = data.source if path is None else _digest(path)
         # Without the path of the file: a copy reads the same.
-        self.fingerprint = digest("custom", 1, code_of_reading(file), read_by, data.image_size, data.seed)
+        self.fingerprint = digest(
+            "custom", 1, code_of_reading(file), read_by, data.image_size, data.seed
+        )
 
-    def write(self, folder: Path, on_progress: OnProgress | None, within: float) -> None:
+    def write(
+        self, folder: Path, on_progress: OnProgress | None, within: float
+    ) -> None:
         """Run `read` and write its samples and the manifest into an empty folder.
 
         Raises:
@@ -82,7 +113,9 @@ class CustomSource:
             "identity": self.identity,
             "fingerprint": self.fingerprint,
         }
-        answer = ask_file("read", str(self._file), request, within, on_progress=on_progress)
+        answer = ask_file(
+            "read", str(self._file), request, within, on_progress=on_progress
+        )
         if answer.code:
             raise RunError(
                 f"read(data) of {self._file} to finish",
@@ -94,11 +127,19 @@ class CustomSource:
 def _digest(path: Path) -> str:
     if path.is_file():
         return files_digest(path.parent, [path])
-    return files_digest(path, sorted(item for item in path.rglob("*") if item.is_file()))
+    return files_digest(
+        path, sorted(item for item in path.rglob("*") if item.is_file())
+    )
 
 
 SPLITS = ("train", "validation", "test")
-WIDENED = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint32": "int64", "uint64": "int64"}
+WIDENED = {
+    "bool": "uint8",
+    "int8": "int32",
+    "int16": "int32",
+    "uint32": "int64",
+    "uint64": "int64",
+}
 """Types that are stored as a wider type that every framework supports."""
 STORED = {"uint8", "uint16", "int32", "int64", "float16", "float32", "float64"}
 ALIKE = "Give all samples the same shapes and types; name sequences of any length in `sequences`."
@@ -163,7 +204,11 @@ def write_custom(
             if side not in writers:
                 writers[side] = _writers(folder, side, columns, storing)
             _refuse_other_names(writers[side], columns, side, done)
-            map_columns(lambda writer, values: writer.write(values, done), writers[side], columns)  # noqa: B023
+            map_columns(
+                lambda writer, values, start=done: writer.write(values, start),
+                writers[side],
+                columns,
+            )
         if done and (groups is None) != (part.groups is None):
             raise UserError(
                 "a group for every sample, or for none",
@@ -182,7 +227,9 @@ def write_custom(
             f"{done} from {identity}",
             "Return more samples from read(data).",
         )
-    inputs, targets = (map_columns(ColumnWriter.close, writers[side]) for side in ("inputs", "targets"))
+    inputs, targets = (
+        map_columns(ColumnWriter.close, writers[side]) for side in ("inputs", "targets")
+    )
     _refuse_unused({"inputs": inputs, "targets": targets}, storing)
     digests = {}
     for path in sorted(folder.glob("*.npy")):
@@ -215,9 +262,19 @@ class ColumnWriter:
     """
 
     def __init__(
-        self, folder: Path, stem: str, label: str, *, sequence: bool, vocabulary: list[str] | None
+        self,
+        folder: Path,
+        stem: str,
+        label: str,
+        *,
+        sequence: bool,
+        vocabulary: list[str] | None,
     ) -> None:
-        self._path, self._label, self._sequence = folder / f"{stem}.npy", label, sequence
+        self._path, self._label, self._sequence = (
+            folder / f"{stem}.npy",
+            label,
+            sequence,
+        )
         self._given = vocabulary
         self._codes = {text: code for code, text in enumerate(vocabulary or [])}
         self._file = open(self._path, "wb")  # noqa: SIM115 (closed by `close`)
@@ -236,7 +293,11 @@ class ColumnWriter:
         """
         if not self._sequence:
             array = self._together(samples, first)
-            where = f"sample {first}" if len(array) == 1 else f"samples {first} to {first + len(array) - 1}"
+            where = (
+                f"sample {first}"
+                if len(array) == 1
+                else f"samples {first} to {first + len(array) - 1}"
+            )
             self._append(self._numbers(array, where), where)
             return
         for number, sample in enumerate(samples, first):
@@ -259,7 +320,9 @@ class ColumnWriter:
         """
         if self._form is None or self._count == 0:
             raise UserError(
-                f"{self._label} that is not empty", "an empty one", "Return samples that are not empty."
+                f"{self._label} that is not empty",
+                "an empty one",
+                "Return samples that are not empty.",
             )
         rest, dtype = self._form
         self._file.seek(0)
@@ -275,7 +338,9 @@ class ColumnWriter:
                 os.fsync(file.fileno())
         vocabulary = tuple(self._in_order()) if self._texts else ()
         shape = (None, *rest) if self._sequence else rest
-        return Column(shape, dtype.name, float(self._lowest), float(self._highest), vocabulary)
+        return Column(
+            shape, dtype.name, float(self._lowest), float(self._highest), vocabulary
+        )
 
     def _together(self, samples: Any, first: int) -> Array:
         try:
@@ -283,16 +348,23 @@ class ColumnWriter:
         except ValueError:  # different shapes
             shapes = [np.shape(sample) for sample in samples]
             other = next(i for i, shape in enumerate(shapes) if shape != shapes[0])
-            raise self._unlike(list(shapes[0]), list(shapes[other]), f"sample {first + other}") from None
+            raise self._unlike(
+                list(shapes[0]), list(shapes[other]), f"sample {first + other}"
+            ) from None
 
     def _numbers(self, array: Array, where: str) -> Array:
         """Convert values to a type that is stored, and strings to their numbers."""
         if array.dtype.kind in "UST" or (
-            array.dtype == object and all(isinstance(item, str | bytes) for item in array.ravel())
+            array.dtype == object
+            and all(isinstance(item, str | bytes) for item in array.ravel())
         ):
             return self._coded(array, where)
         if array.dtype.name not in STORED | WIDENED.keys():
-            what = "arrays of different shapes" if array.dtype == object else f"values of type {array.dtype}"
+            what = (
+                "arrays of different shapes"
+                if array.dtype == object
+                else f"values of type {array.dtype}"
+            )
             raise UserError(
                 f"numbers or strings of one shape for {self._label}",
                 f"{what} in {where}",
@@ -300,13 +372,18 @@ class ColumnWriter:
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise UserError(
-                f"finite numbers for {self._label}", f"NaN or infinity in {where}", "Replace or remove them."
+                f"finite numbers for {self._label}",
+                f"NaN or infinity in {where}",
+                "Replace or remove them.",
             )
         return array.astype(WIDENED.get(array.dtype.name, array.dtype), copy=False)
 
     def _coded(self, array: Array, where: str) -> Array:
         self._texts = True
-        texts = [text.decode() if isinstance(text, bytes) else str(text) for text in array.ravel()]
+        texts = [
+            text.decode() if isinstance(text, bytes) else str(text)
+            for text in array.ravel()
+        ]
         for text in dict.fromkeys(texts):
             if text not in self._codes:
                 if self._given is not None:
@@ -316,7 +393,9 @@ class ColumnWriter:
                         "Add it to `vocabularies` in the task file, or return another string.",
                     )
                 self._codes[text] = len(self._codes)
-        return np.array([self._codes[text] for text in texts], np.int32).reshape(array.shape)
+        return np.array([self._codes[text] for text in texts], np.int32).reshape(
+            array.shape
+        )
 
     def _append(self, array: Array, where: str) -> None:
         form = array.shape[1:], array.dtype
@@ -324,7 +403,9 @@ class ColumnWriter:
             self._form = form
             write_header(self._file, (0, *form[0]), form[1])
         if form != self._form:
-            first, other = (f"{list(shape)} of {dtype}" for shape, dtype in (self._form, form))
+            first, other = (
+                f"{list(shape)} of {dtype}" for shape, dtype in (self._form, form)
+            )
             raise self._unlike(first, other, where)
         self._count += len(array)
         if array.size:
@@ -345,7 +426,9 @@ class ColumnWriter:
             return self._given
         texts = sorted(self._codes)
         new = np.empty(len(texts), np.int32)
-        new[[self._codes[text] for text in texts]] = np.arange(len(texts), dtype=np.int32)
+        new[[self._codes[text] for text in texts]] = np.arange(
+            len(texts), dtype=np.int32
+        )
         stored = np.load(self._path, mmap_mode="r+")
         for start in range(0, len(stored), 2**20):
             part = stored[start : start + 2**20]
@@ -373,11 +456,18 @@ def _writers(folder: Path, side: str, columns: Any, storing: Storing) -> Any:
             vocabulary=list(vocabulary) if vocabulary else None,
         )
 
-    return {name: writer(name) for name in columns} if isinstance(columns, Mapping) else writer(None)
+    return (
+        {name: writer(name) for name in columns}
+        if isinstance(columns, Mapping)
+        else writer(None)
+    )
 
 
 def _refuse_other_names(writers: Any, columns: Any, side: str, done: int) -> None:
-    names = [sorted(given) if isinstance(given, Mapping) else [] for given in (writers, columns)]
+    names = [
+        sorted(given) if isinstance(given, Mapping) else []
+        for given in (writers, columns)
+    ]
     if names[0] != names[1]:
         first, now = (", ".join(name) or "one without a name" for name in names)
         raise UserError(
@@ -389,8 +479,16 @@ def _refuse_other_names(writers: Any, columns: Any, side: str, done: int) -> Non
 
 def _refuse_unused(described: dict[str, Described], storing: Storing) -> None:
     """Refuse unknown names in `sequences` and `vocabularies`: they are misspelt."""
-    names = {name or side for side, columns in described.items() for name, _ in named(columns)}
-    unknown = [name for name in (*storing.sequences, *storing.vocabularies) if name not in names]
+    names = {
+        name or side
+        for side, columns in described.items()
+        for name, _ in named(columns)
+    }
+    unknown = [
+        name
+        for name in (*storing.sequences, *storing.vocabularies)
+        if name not in names
+    ]
     if unknown:
         raise UserError(
             f"names of inputs and targets in `sequences` and `vocabularies`: {', '.join(sorted(names))}",
@@ -403,7 +501,11 @@ def _class_names(targets: Described, given: Sequence[str]) -> list[str]:
     columns = leaves(targets)
     if len(columns) != 1 or columns[0].sequence or not columns[0].classes:
         return []
-    names = list(given) or list(columns[0].vocabulary) or [str(item) for item in range(columns[0].classes)]
+    names = (
+        list(given)
+        or list(columns[0].vocabulary)
+        or [str(item) for item in range(columns[0].classes)]
+    )
     if len(names) < columns[0].classes:
         raise UserError(
             f"`class_names` for {columns[0].classes} classes",

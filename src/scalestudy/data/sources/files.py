@@ -19,11 +19,11 @@ SPLITS = {
 _SPLIT_OF = {word: split for split, words in SPLITS.items() for word in words}
 _SPLIT_BESIDE_ROLE = _SPLIT_OF | {"tr": "train", "ts": "test"}
 """Splits in names that have a role too: `imagesTr` and `labelsTr` of nnU-Net."""
-_SPLIT_FOLDER = re.compile(r"(stage\d_)?(?P<split>[a-z]+?)([-_]?(set|data)|[-_]?20\d\d)?")
-
-_IMAGE_WORDS = (
-    "image images img imgs photo photos picture pictures raw input inputs x original originals scan scans"
+_SPLIT_FOLDER = re.compile(
+    r"(stage\d_)?(?P<split>[a-z]+?)([-_]?(set|data)|[-_]?20\d\d)?"
 )
+
+_IMAGE_WORDS = "image images img imgs photo photos picture pictures raw input inputs x original originals scan scans"
 IMAGE = frozenset(_IMAGE_WORDS.split())
 _MASK_WORDS = """
     mask masks label labels lab labs gt groundtruth truth annotation annotations annot annots anno
@@ -33,19 +33,27 @@ _MASK_WORDS = """
 MASK = frozenset(_MASK_WORDS.split())
 _UNLESS_PAIRED = frozenset(("lab", "labs", "truth", "target", "targets", "y", "manual"))
 """Words that name masks beside images, but may name a class beside others."""
-_FILL_WORDS = "ground jpeg jpg png tif tiff files left bit class fine the of st nd rd th"
+_FILL_WORDS = (
+    "ground jpeg jpg png tif tiff files left bit class fine the of st nd rd th"
+)
 _FILLING = frozenset(_FILL_WORDS.split())
 _TOKEN = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _MORE_IMAGE_WORDS = """
     data bild bilder foto fotos imagen imagenes immagine immagini imagem imagens afbeeldingen obrazy
 """
-_MORE_MASK_WORDS = "maske masken masque masques mascara mascaras maschera maschere maski"
+_MORE_MASK_WORDS = (
+    "maske masken masque masques mascara mascaras maschera maschere maski"
+)
 _IMAGE_HINTS = IMAGE.union(_MORE_IMAGE_WORDS.split())
 _MASK_HINTS = MASK.union(_MORE_MASK_WORDS.split())
 """Words that decide nothing alone, since a folder of this name may be a class."""
 _WORDS = "|".join(sorted((IMAGE | MASK) - {"x", "y"}, key=len, reverse=True))
-_AT_END = re.compile(rf"(?P<rest>.+?)[-_. ]+(?:ground[-_]?)?(?P<word>{_WORDS})", re.IGNORECASE)
-_AT_START = re.compile(rf"(?P<word>{_WORDS})(?:[-_. ]+|(?=\d))(?P<rest>.+)", re.IGNORECASE)
+_AT_END = re.compile(
+    rf"(?P<rest>.+?)[-_. ]+(?:ground[-_]?)?(?P<word>{_WORDS})", re.IGNORECASE
+)
+_AT_START = re.compile(
+    rf"(?P<word>{_WORDS})(?:[-_. ]+|(?=\d))(?P<rest>.+)", re.IGNORECASE
+)
 
 
 def composed(text: str) -> str:
@@ -59,7 +67,9 @@ def words(name: str) -> list[str]:
     Accents are dropped.
     """
     plain = "".join(
-        letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)
+        letter
+        for letter in unicodedata.normalize("NFKD", name)
+        if not unicodedata.combining(letter)
     )
     return [token.lower() for token in _TOKEN.findall(plain)]
 
@@ -76,7 +86,9 @@ def role(name: str) -> tuple[str | None, str | None]:
 
     A name with any other word has no role.
     """
-    tokens = {word for word in words(name) if word not in _FILLING and not word.isdecimal()}
+    tokens = {
+        word for word in words(name) if word not in _FILLING and not word.isdecimal()
+    }
     split_words = _SPLIT_BESIDE_ROLE if tokens & (IMAGE | MASK) else _SPLIT_OF
     splits = {split_words[word] for word in tokens if word in split_words}
     if not tokens or tokens - IMAGE - MASK - split_words.keys() or len(splits) > 1:
@@ -98,7 +110,9 @@ def hint_of(name: str) -> tuple[str | None, frozenset[str]]:
 
 def is_mask_folder(name: str) -> bool:
     """Whether a folder of this name holds masks whatever lies beside it: `masks`, `mask_png`, `labels`."""
-    return role(name)[0] == "mask" and not _UNLESS_PAIRED.issuperset(MASK.intersection(words(name)))
+    return role(name)[0] == "mask" and not _UNLESS_PAIRED.issuperset(
+        MASK.intersection(words(name))
+    )
 
 
 def split_in(folder: str) -> str | None:
@@ -124,7 +138,18 @@ def in_order(name: str) -> tuple[bool, int, str]:
     return (not name.isdecimal(), number, name)
 
 
-READ_SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".gif", ".webp")
+READ_SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".tif",
+    ".tiff",
+    ".bmp",
+    ".gif",
+    ".webp",
+)
 NOT_TAKEN = "images of no sample"
 NO_IMAGE = "no image of a format that is read"
 MOST_NAMES = 5
@@ -163,7 +188,11 @@ class ListedSample:
         """All files of the sample."""
         if isinstance(self.target, ObjectMasks):
             return (self.image, *self.target.files)
-        return (self.image, self.target) if isinstance(self.target, Path) else (self.image,)
+        return (
+            (self.image, self.target)
+            if isinstance(self.target, Path)
+            else (self.image,)
+        )
 
 
 @dataclass(frozen=True)
@@ -232,7 +261,10 @@ class Tree:
         for reason, files in ((NOT_TAKEN, self.images), (NO_IMAGE, self.others)):
             rest = [file for file in files if file not in taken]
             # As valid text: names may be any bytes.
-            names = [os.fsencode(self.relative(file).as_posix()) for file in rest[:MOST_NAMES]]
+            names = [
+                os.fsencode(self.relative(file).as_posix())
+                for file in rest[:MOST_NAMES]
+            ]
             if rest:
                 shown = tuple(name.decode(errors="backslashreplace") for name in names)
                 groups.append(LeftOut(reason, len(rest), shown))
@@ -241,6 +273,7 @@ class Tree:
     def __str__(self) -> str:
         """Return the path and the first entries, for messages."""
         entries = sorted(
-            f"{name}/" if (self.root / name).is_dir() else name for name in os.listdir(self.root)
+            f"{name}/" if (self.root / name).is_dir() else name
+            for name in os.listdir(self.root)
         )
         return f"{self.root} ({several(entries) or 'nothing'})"

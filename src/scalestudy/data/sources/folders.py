@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.images.decode import ColouredMaskError, Header, read_header, read_mask, read_pixels
+from scalestudy.data.images.decode import (
+    ColouredMaskError,
+    Header,
+    read_header,
+    read_mask,
+    read_pixels,
+)
 from scalestudy.data.images.form import Fit, Form, common_form, describe_headers
 from scalestudy.data.images.masks import (
     MASKS_TRIED,
@@ -47,7 +53,9 @@ SHOWN = 50
 
 
 def all_or_refused(
-    function: Callable[[Item], Outcome], items: Sequence[Item], then: Callable[[Outcome], Any] = lambda _: _
+    function: Callable[[Item], Outcome],
+    items: Sequence[Item],
+    then: Callable[[Outcome], Any] = lambda _: _,
 ) -> Iterator[Any]:
     """Yield `then(function(item))` in order, without items for which either raises UserError.
 
@@ -77,10 +85,14 @@ def all_or_refused(
 
 def _joined(errors: Sequence[UserError]) -> UserError:
     first = errors[0]
-    if coloured := [error.path for error in errors if isinstance(error, ColouredMaskError)]:
+    if coloured := [
+        error.path for error in errors if isinstance(error, ColouredMaskError)
+    ]:
         return colours_to_name(coloured)
     if strange := [error for error in errors if isinstance(error, StrangeColoursError)]:
-        pixels = {mask: counts for error in strange for mask, counts in error.pixels.items()}
+        pixels = {
+            mask: counts for error in strange for mask, counts in error.pixels.items()
+        }
         return StrangeColoursError(pixels, strange[0].classes)
     alike = [error.received for error in errors if error.expected == first.expected]
     others = len(errors) - len(alike)
@@ -106,7 +118,9 @@ class ImageFolder:
         if self.kind == "classes":
             require_classes(listing.classes, str(root))
         require_two(len(listing.samples), str(root))
-        self._colours = Colours(data.colours) if data.colours and self.kind == "masks" else None
+        self._colours = (
+            Colours(data.colours) if data.colours and self.kind == "masks" else None
+        )
         if any(isinstance(sample.target, ObjectMasks) for sample in listing.samples):
             refuse_unused(data, ("colours",), "a mask for each object")
         names = self._colours.names if self._colours else listing.classes
@@ -116,7 +130,9 @@ class ImageFolder:
 
     def contents(self) -> Contents:
         samples = self._listing.samples
-        headers = list(all_or_refused(read_header, [sample.image for sample in samples]))
+        headers = list(
+            all_or_refused(read_header, [sample.image for sample in samples])
+        )
         # If EXIF turns a photograph, only its size shows whether its mask was drawn upright.
         self._doubtful = {header.path for header in headers if header.doubtful}
         masks = [sample.target for sample in samples if isinstance(sample.target, Path)]
@@ -126,11 +142,17 @@ class ImageFolder:
         self._form = form = common_form(headers, self._data.value_range)
         kinds = {(header.dtype, header.channels) for header in headers}
         if kinds not in ({(np.dtype(np.uint8), 1)}, {(np.dtype(np.uint8), 3)}):
-            kind = {1: "grey", 3: "colour"}.get(form.channels, f"{form.channels} channels")
-            self._remarks.append(f"images of {describe_headers(headers)}, stored as {form.dtype} {kind}")
+            kind = {1: "grey", 3: "colour"}.get(
+                form.channels, f"{form.channels} channels"
+            )
+            self._remarks.append(
+                f"images of {describe_headers(headers)}, stored as {form.dtype} {kind}"
+            )
         names = [sample.image.relative_to(self._root).as_posix() for sample in samples]
         sizes = [header.size for header in headers]
-        size = self._fit.size or (sizes[0] if self._data.tile is not None else self._one_size(headers))
+        size = self._fit.size or (
+            sizes[0] if self._data.tile is not None else self._one_size(headers)
+        )
         return Contents(
             count=len(samples),
             input_shape=(*size, form.channels),
@@ -138,7 +160,9 @@ class ImageFolder:
             scale=form.scale,
             names=names,
             given=self._listing.given,
-            ignore=IGNORE if self.kind == "masks" and any(map(self._fit.pads, sizes)) else None,
+            ignore=IGNORE
+            if self.kind == "masks" and any(map(self._fit.pads, sizes))
+            else None,
             groups=self._listing.groups,
             sizes=sizes,
             formats=describe_headers(headers),
@@ -148,22 +172,38 @@ class ImageFolder:
         return all_or_refused(self._decode, self._listing.samples, self._sample)
 
     def class_names(self) -> list[str]:
-        return self._colours.names if self._colours else self._listing.classes or self._values.class_names()
+        return (
+            self._colours.names
+            if self._colours
+            else self._listing.classes or self._values.class_names()
+        )
 
     def findings(self) -> SourceFindings:
         remarks = list(self._remarks)
         if self._highest >= self._lowest:
             given = self._data.value_range
-            how = f"with {given[0]:g} to {given[1]:g} as 0 to 1" if given else "as they are"
+            how = (
+                f"with {given[0]:g} to {given[1]:g} as 0 to 1"
+                if given
+                else "as they are"
+            )
             remarks.append(
                 f"values are stored as float32 {how}: models see {self._lowest:.4g} to {self._highest:.4g}"
-                + ("" if given else "; value_range = [LOW, HIGH] under [data] would scale them")
+                + (
+                    ""
+                    if given
+                    else "; value_range = [LOW, HIGH] under [data] would scale them"
+                )
             )
         meaning = (
-            f"masks of the {len(self._colours.names)} `colours`" if self._colours else self._values.meaning()
+            f"masks of the {len(self._colours.names)} `colours`"
+            if self._colours
+            else self._values.meaning()
         )
         understood = "; ".join(filter(None, (self._listing.understood, meaning)))
-        return SourceFindings(self._listing.left_out, understood, tuple(remarks), tuple(self._doubts()))
+        return SourceFindings(
+            self._listing.left_out, understood, tuple(remarks), tuple(self._doubts())
+        )
 
     def _doubts(self) -> Iterator[Doubt]:
         if self._values.number_objects():
@@ -226,7 +266,9 @@ class ImageFolder:
         first = headers[0]
         other = next((header for header in headers if header.size != first.size), None)
         if other is not None:
-            height, width = Counter(header.size for header in headers).most_common(1)[0][0]
+            height, width = Counter(header.size for header in headers).most_common(1)[
+                0
+            ][0]
             raise UserError(
                 "images of one size, or an image_size to resize them to",
                 f"{first.path} of {_shown(first.size)} and {other.path} of {_shown(other.size)} pixels "

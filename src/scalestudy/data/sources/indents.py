@@ -13,7 +13,13 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.samples import Kind, Sample, Size
-from scalestudy.data.sources.source import OF_FILES, Contents, digest, refuse_unused, side_by_side
+from scalestudy.data.sources.source import (
+    OF_FILES,
+    Contents,
+    digest,
+    refuse_unused,
+    side_by_side,
+)
 from scalestudy.util.errors import UserError
 
 DEFAULT_COUNT = 240
@@ -38,7 +44,9 @@ class Indents:
     def __init__(self, argument: str | None, data: DataSettings) -> None:
         if argument is not None and (not argument.isdecimal() or int(argument) < 2):
             raise UserError(
-                '"indents:COUNT" with a count of at least 2', f"'indents:{argument}'", 'Write "indents:240".'
+                '"indents:COUNT" with a count of at least 2',
+                f"'indents:{argument}'",
+                'Write "indents:240".',
             )
         self._count = DEFAULT_COUNT if argument is None else int(argument)
         self._size = data.image_size or DEFAULT_SIZE
@@ -52,10 +60,14 @@ class Indents:
             )
         self.known_classes = len(self.class_names())
         self.identity = f"indents:{self._count}"
-        self.fingerprint = digest("indents", _VERSION, self._count, self._size, data.seed)
+        self.fingerprint = digest(
+            "indents", _VERSION, self._count, self._size, data.seed
+        )
 
     def contents(self) -> Contents:
-        return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
+        return Contents(
+            self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {}
+        )
 
     def rows(self) -> Iterator[Sample]:
         return side_by_side(self._row, range(self._count))
@@ -70,10 +82,16 @@ class Indents:
 
 def make_micrograph(seed: int, index: int, size: Size) -> tuple[Pixels, Pixels]:
     """Draw micrograph number `index` of a seed: an image [H, W] and its mask [H, W] of 0 and 1."""
-    shape, surface, defects, noise = (np.random.default_rng([seed, index, part]) for part in range(4))
+    shape, surface, defects, noise = (
+        np.random.default_rng([seed, index, part]) for part in range(4)
+    )
     mask, relief = _indent(shape, size)
     texture = _texture(surface, size) + _defects(defects, size)
-    image = _light(surface, size) + texture * np.where(mask, np.float32(0.5), np.float32(1)) + relief
+    image = (
+        _light(surface, size)
+        + texture * np.where(mask, np.float32(0.5), np.float32(1))
+        + relief
+    )
     image = _record(noise, image)
     return (image.clip(0, 1) * 255 + np.float32(0.5)).astype(np.uint8), mask
 
@@ -84,34 +102,60 @@ def _indent(draw: Generator, size: Size) -> tuple[Pixels, Field]:
     inradius, contrast = draw.uniform(0.075, 0.2), draw.uniform(0.15, 0.38)
     reach, height_width = 2.15 * inradius, np.array(size) / unit
     centre = np.where(
-        height_width > 2 * reach, reach + draw.random(2) * (height_width - 2 * reach), height_width / 2
+        height_width > 2 * reach,
+        reach + draw.random(2) * (height_width - 2 * reach),
+        height_width / 2,
     )
     y, x = _coordinates(size)
     y, x = (
         (y - np.float32(centre[0])) / np.float32(inradius),
         (x - np.float32(centre[1])) / np.float32(inradius),
     )
-    rotation, bow = draw.uniform(0, 2 * np.pi), draw.uniform(-0.05, 0.15, 3).astype(np.float32)
+    rotation, bow = (
+        draw.uniform(0, 2 * np.pi),
+        draw.uniform(-0.05, 0.15, 3).astype(np.float32),
+    )
     angles = rotation + np.arange(3) * 2 * np.pi / 3 + draw.uniform(-0.12, 0.12, 3)
-    sines, cosines = np.sin(angles).astype(np.float32), np.cos(angles).astype(np.float32)
+    sines, cosines = (
+        np.sin(angles).astype(np.float32),
+        np.cos(angles).astype(np.float32),
+    )
     # Distances to the sides in inradii, negative inside. The sides are bent inwards in the middle.
-    along = [(cosines[side] * y - sines[side] * x) / np.float32(np.sqrt(3)) for side in range(3)]
+    along = [
+        (cosines[side] * y - sines[side] * x) / np.float32(np.sqrt(3))
+        for side in range(3)
+    ]
     distances = [
-        sines[side] * y + cosines[side] * x - 1 + bow[side] * (1 - np.square(along[side])).clip(0)
+        sines[side] * y
+        + cosines[side] * x
+        - 1
+        + bow[side] * (1 - np.square(along[side])).clip(0)
         for side in range(3)
     ]
     outline = np.maximum(np.maximum(distances[0], distances[1]), distances[2])
     faces = [outline == distance for distance in distances]
-    second = sum(distances) - outline - np.minimum(np.minimum(distances[0], distances[1]), distances[2])
+    second = (
+        sum(distances)
+        - outline
+        - np.minimum(np.minimum(distances[0], distances[1]), distances[2])
+    )
     # Faces towards the light are brighter than the surface, others darker: no single threshold fits.
     sun = draw.uniform(0, 2 * np.pi)
     tones = 0.9 * np.cos(sun + np.arange(3) * 2 * np.pi / 3) + draw.uniform(-1.3, -0.2)
-    ridge = draw.uniform(-0.2, 0.7) * np.exp((second - outline) * np.float32(draw.uniform(12, 40)))
+    ridge = draw.uniform(-0.2, 0.7) * np.exp(
+        (second - outline) * np.float32(draw.uniform(12, 40))
+    )
     inside = np.select(faces, list(tones.astype(np.float32))) + ridge.astype(np.float32)
     middle = np.exp(-np.square(np.select(faces, along) / np.float32(0.5)))
     width = np.float32(draw.uniform(0.06, 0.3))
-    pile_up = np.float32(draw.uniform(-0.4, 1.6)) * middle * np.exp(-np.square((outline - width) / width))
-    edge = np.float32(draw.uniform(-0.1, 1.0)) * np.exp(-np.abs(outline) * np.float32(30))
+    pile_up = (
+        np.float32(draw.uniform(-0.4, 1.6))
+        * middle
+        * np.exp(-np.square((outline - width) / width))
+    )
+    edge = np.float32(draw.uniform(-0.1, 1.0)) * np.exp(
+        -np.abs(outline) * np.float32(30)
+    )
     within = (np.float32(0.5) - outline * np.float32(inradius * unit)).clip(0, 1)
     relief = np.float32(contrast) * (within * inside + (1 - within) * pile_up + edge)
     return (outline < 0).astype(np.uint8), relief.astype(np.float32)
@@ -122,8 +166,13 @@ def _light(draw: Generator, size: Size) -> Field:
     grid = _grid(size, 64)
     y, x = (axis - axis.mean() for axis in _coordinates(grid))
     angle, amplitude = draw.uniform(0, 2 * np.pi), draw.uniform(0.02, 0.11)
-    light = amplitude * (np.cos(angle) * x + np.sin(angle) * y + 0.35 * _smooth_noise(draw, grid, 2.0))
-    return _stretch(light + draw.uniform(0.25, 0.75) - draw.uniform(0.02, 0.2) * (x * x + y * y), size)
+    light = amplitude * (
+        np.cos(angle) * x + np.sin(angle) * y + 0.35 * _smooth_noise(draw, grid, 2.0)
+    )
+    return _stretch(
+        light + draw.uniform(0.25, 0.75) - draw.uniform(0.02, 0.2) * (x * x + y * y),
+        size,
+    )
 
 
 def _texture(draw: Generator, size: Size) -> Field:
@@ -131,19 +180,33 @@ def _texture(draw: Generator, size: Size) -> Field:
     from scipy.spatial import KDTree
 
     grid = _grid(size, _FINEST)
-    stains = 0.7 * _smooth_noise(draw, grid, 14.0) + 0.7 * _smooth_noise(draw, grid, 60.0)
+    stains = 0.7 * _smooth_noise(draw, grid, 14.0) + 0.7 * _smooth_noise(
+        draw, grid, 60.0
+    )
     texture = draw.uniform(0.007, 0.035) * stains
     y, x = _coordinates(grid)
     for strength in draw.uniform(0, 0.04, 2):
-        angle, profile = draw.uniform(0, np.pi), draw.standard_normal(4096, dtype=np.float32)
+        angle, profile = (
+            draw.uniform(0, np.pi),
+            draw.standard_normal(4096, dtype=np.float32),
+        )
         place = (np.cos(angle) * x + np.sin(angle) * y) * 420 + 2048
-        texture += np.float32(strength) * np.take(profile, place.astype(np.int32), mode="clip")
+        texture += np.float32(strength) * np.take(
+            profile, place.astype(np.int32), mode="clip"
+        )
     coarse = _grid(size, 160)
-    wavy = [axis + 0.009 * _smooth_noise(draw, coarse, 11.0) for axis in _coordinates(coarse)]
-    seeds = draw.random((int(draw.integers(14, 45)), 2)) * np.array(coarse) / _unit(coarse)
+    wavy = [
+        axis + 0.009 * _smooth_noise(draw, coarse, 11.0)
+        for axis in _coordinates(coarse)
+    ]
+    seeds = (
+        draw.random((int(draw.integers(14, 45)), 2)) * np.array(coarse) / _unit(coarse)
+    )
     distances, nearest = KDTree(seeds).query(np.stack(wavy, axis=-1), k=2)
     tones = draw.uniform(0.0, 0.06) * draw.standard_normal(len(seeds))
-    boundary = draw.uniform(0.0, 0.08) * np.exp(-np.square((distances[..., 1] - distances[..., 0]) / 0.01))
+    boundary = draw.uniform(0.0, 0.08) * np.exp(
+        -np.square((distances[..., 1] - distances[..., 0]) / 0.01)
+    )
     return _stretch(texture, size) + _stretch(tones[nearest[..., 0]] - boundary, size)
 
 
@@ -165,12 +228,22 @@ def _defects(draw: Generator, size: Size) -> Field:
             (x, y), radius = place(), unit * draw.uniform(*radii)
             angles, squeeze = np.arange(14) * (2 * np.pi / 14), draw.uniform(0.55, 1.0)
             radial = radius * (1 + 0.15 * draw.standard_normal(14))
-            outline = zip(x + radial * np.cos(angles), y + squeeze * radial * np.sin(angles), strict=True)
+            outline = zip(
+                x + radial * np.cos(angles),
+                y + squeeze * radial * np.sin(angles),
+                strict=True,
+            )
             pen.polygon(list(outline), fill=_ink(draw.uniform(*tones)))
     for _ in range(int(draw.integers(0, 10))):
-        (x, y), angle, length = place(), draw.uniform(0, 2 * np.pi), unit * draw.uniform(0.1, 1.4)
+        (x, y), angle, length = (
+            place(),
+            draw.uniform(0, 2 * np.pi),
+            unit * draw.uniform(0.1, 1.4),
+        )
         exact = unit * draw.uniform(0.0008, 0.005)
-        tone = draw.uniform(0.05, 0.28) * draw.choice([-1, 1]) * min(1.0, max(0.4, exact))
+        tone = (
+            draw.uniform(0.05, 0.28) * draw.choice([-1, 1]) * min(1.0, max(0.4, exact))
+        )
         line = [(x, y), (x + length * np.cos(angle), y + length * np.sin(angle))]
         pen.line(line, fill=_ink(tone), width=max(1, round(exact)))
     return (np.asarray(picture, np.float32) - 128) * np.float32(0.6 / 127)
@@ -194,10 +267,14 @@ def _record(draw: Generator, image: Field) -> Field:
     image = image.clip(0.02, 1)
     if radius > 0.25:
         picture = Image.fromarray((image * np.float32(255)).astype(np.uint8))
-        image = np.asarray(picture.filter(ImageFilter.GaussianBlur(radius)), np.float32) * np.float32(1 / 255)
+        image = np.asarray(
+            picture.filter(ImageFilter.GaussianBlur(radius)), np.float32
+        ) * np.float32(1 / 255)
     noise = draw.standard_normal(image.shape, dtype=np.float32) * np.sqrt(image)
     lines = draw.standard_normal((len(image), 1), dtype=np.float32)
-    recorded: Field = np.float32(gain) * (image + np.float32(shot) * noise) + np.float32(line) * lines
+    recorded: Field = (
+        np.float32(gain) * (image + np.float32(shot) * noise) + np.float32(line) * lines
+    )
     return recorded + np.float32(offset)
 
 

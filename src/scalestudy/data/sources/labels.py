@@ -51,7 +51,9 @@ def columns_that_would_do(table: Path, tree: Tree) -> TableColumns | None:
     names = [name for name in (rows[0] if rows else {}) if name]
     cells = {name: [(row[name] or "").strip() for row in rows] for name in names}
     index = _index(tree)
-    found = {name: sum(bool(_files(cell, index)) for cell in cells[name]) for name in names}
+    found = {
+        name: sum(bool(_files(cell, index)) for cell in cells[name]) for name in names
+    }
     file = max(names, key=lambda name: found[name], default="")
     if not file or 2 * found[file] < len(rows):
         return None
@@ -68,12 +70,20 @@ def column_names(table: Path) -> str:
             names = _rows(stream.readline()).fieldnames or []
     except (OSError, ValueError, csv.Error):
         return "no columns that could be read"
-    return f"the columns {several([repr(name) for name in names])}" if names else "no columns"
+    return (
+        f"the columns {several([repr(name) for name in names])}"
+        if names
+        else "no columns"
+    )
 
 
 def _may_be_classes(cells: list[str]) -> bool:
     values = set(cells)
-    return 2 <= len(values) <= max(2, len(cells) // 2) and "" not in values and not hold_decimals(cells)
+    return (
+        2 <= len(values) <= max(2, len(cells) // 2)
+        and "" not in values
+        and not hold_decimals(cells)
+    )
 
 
 def hold_decimals(values: Collection[str]) -> bool:
@@ -103,7 +113,10 @@ def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:
                 f"{', '.join(map(repr, names))} in {table}",
                 "Correct the key.",
             )
-        found.append(given or next((small[name] for name in usual.split() if name in small), None))
+        found.append(
+            given
+            or next((small[name] for name in usual.split() if name in small), None)
+        )
     file, label = found
     return (file, label) if file and label else None
 
@@ -115,10 +128,14 @@ def _plain(name: str) -> str:
 def _rows(text: str) -> "csv.DictReader[str]":
     """Read a table, whose separator is the most frequent one of its first line."""
     first, *_ = text.split("\n", 1)
-    return csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=first.count), strict=True)
+    return csv.DictReader(
+        io.StringIO(text), delimiter=max(",;\t", key=first.count), strict=True
+    )
 
 
-def list_table(table: Path, columns: tuple[str, str], tree: Tree) -> tuple[list[ListedSample], str]:
+def list_table(
+    table: Path, columns: tuple[str, str], tree: Tree
+) -> tuple[list[ListedSample], str]:
     """List the images that a table names, with their classes.
 
     Raises:
@@ -131,7 +148,11 @@ def list_table(table: Path, columns: tuple[str, str], tree: Tree) -> tuple[list[
     for written, label in _read(table, columns):
         image = _find(written, index, table)
         if image is None or not label:
-            missing.append(written or "a row without a file" if image is None else f"{written} (no class)")
+            missing.append(
+                written or "a row without a file"
+                if image is None
+                else f"{written} (no class)"
+            )
             continue
         before = samples.setdefault(image, ListedSample(image, label))
         if before.target != label:
@@ -155,12 +176,16 @@ def _read(table: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
     try:
         for row in _rows(table.read_text(encoding="utf-8-sig")):
             if None in row:
-                raise ValueError(f"a row with more cells than columns: {', '.join(map(str, row.values()))}")
+                raise ValueError(
+                    f"a row with more cells than columns: {', '.join(map(str, row.values()))}"
+                )
             file, label = ((row[name] or "").strip() for name in columns)
             yield file, composed(label)
     except (OSError, ValueError, csv.Error) as error:
         received = f"{table}: {str(error).splitlines()[0]}"
-        raise UserError("a table in UTF-8 that can be read", received, "Correct the table.") from error
+        raise UserError(
+            "a table in UTF-8 that can be read", received, "Correct the table."
+        ) from error
 
 
 def _index(tree: Tree) -> dict[str, list[Path]]:
@@ -168,7 +193,12 @@ def _index(tree: Tree) -> dict[str, list[Path]]:
     index: dict[str, list[Path]] = defaultdict(list)
     for file in tree.images:
         path = tree.relative(file)
-        for name in {path.as_posix(), path.with_suffix("").as_posix(), path.name, path.stem}:
+        for name in {
+            path.as_posix(),
+            path.with_suffix("").as_posix(),
+            path.name,
+            path.stem,
+        }:
             index[composed(name).lower()].append(file)
     return index
 

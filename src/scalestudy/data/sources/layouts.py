@@ -6,9 +6,22 @@ from pathlib import Path
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.samples import Kind, Ranges
 from scalestudy.data.sources.beside import beside, columns_beside
-from scalestudy.data.sources.classes import list_classes, list_labels, refuse_masks_among, search
+from scalestudy.data.sources.classes import (
+    list_classes,
+    list_labels,
+    refuse_masks_among,
+    search,
+)
 from scalestudy.data.sources.couples import find_couple
-from scalestudy.data.sources.files import SPLITS, LeftOut, ListedSample, Tree, composed, in_order, role
+from scalestudy.data.sources.files import (
+    SPLITS,
+    LeftOut,
+    ListedSample,
+    Tree,
+    composed,
+    in_order,
+    role,
+)
 from scalestudy.data.sources.labels import TABLES, column_names, columns_of, list_table
 from scalestudy.data.sources.pairs import find_pairs, list_patterns
 from scalestudy.data.sources.source import COLUMNS, refuse_unused
@@ -47,7 +60,9 @@ class Listing:
     @property
     def groups(self) -> list[str] | None:
         """Group of each sample; None if they have none."""
-        return [sample.group for sample in self.samples] if self.samples[0].group else None
+        return (
+            [sample.group for sample in self.samples] if self.samples[0].group else None
+        )
 
     def files(self) -> list[Path]:
         """Return all files that determine the samples, each once."""
@@ -88,10 +103,20 @@ def list_samples(source: Path, data: DataSettings) -> Listing:
     return _finish(samples, understood, tree, data, table)
 
 
-def _recognise(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], str, Path | None]:
+def _recognise(
+    tree: Tree, data: DataSettings
+) -> tuple[list[ListedSample], str, Path | None]:
     """List the samples by the only layout that fits."""
-    near = [file for file in tree.others if file.parent == tree.root and file.suffix.lower() in TABLES]
-    tables = [(file, columns) for file in near if (columns := columns_of(file, data)) is not None]
+    near = [
+        file
+        for file in tree.others
+        if file.parent == tree.root and file.suffix.lower() in TABLES
+    ]
+    tables = [
+        (file, columns)
+        for file in near
+        if (columns := columns_of(file, data)) is not None
+    ]
     pairs = find_pairs(tree)
     if not (pairs or tables):
         pairs = find_couple(tree)
@@ -100,7 +125,11 @@ def _recognise(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], str,
     samples, understood = list_classes(tree)
     if tables and not any(getattr(data, key) for key in COLUMNS):
         # Folders beside a table are classes only if there are several, with names of no other meaning.
-        classes = {sample.target for sample in samples if role(str(sample.target)) == (None, None)}
+        classes = {
+            sample.target
+            for sample in samples
+            if role(str(sample.target)) == (None, None)
+        }
         if pairs or len(classes) > 1 or len(tables) > 1:
             beside_it = "another table" if len(tables) > 1 else "folders of images"
             raise UserError(
@@ -135,27 +164,45 @@ def _reading(tree: Tree, data: DataSettings) -> str | None:
     try:
         pairs = find_pairs(tree) or find_couple(tree)
         samples, understood = pairs.list() if pairs else list_classes(tree)
-        return understood if samples and _finish(samples, understood, tree, data, None) else None
+        return (
+            understood
+            if samples and _finish(samples, understood, tree, data, None)
+            else None
+        )
     except UserError:
         return None
 
 
 def _finish(
-    samples: list[ListedSample], understood: str, tree: Tree, data: DataSettings, table: Path | None
+    samples: list[ListedSample],
+    understood: str,
+    tree: Tree,
+    data: DataSettings,
+    table: Path | None,
 ) -> Listing:
     """Sort samples by split, add their groups, and check their splits and classes."""
     if not samples:
-        raise UserError("samples", f"none in {tree.root} ({understood})", "Add rows or files.")
+        raise UserError(
+            "samples", f"none in {tree.root} ({understood})", "Add rows or files."
+        )
     for sample in samples:
         name = str(sample.image)
-        if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise UserError("file names in UTF-8", ascii(name), "Rename the file, for example with convmv.")
+        if not name.isascii() and any(
+            "\ud800" <= letter <= "\udfff" for letter in name
+        ):
+            raise UserError(
+                "file names in UTF-8",
+                ascii(name),
+                "Rename the file, for example with convmv.",
+            )
     samples = sorted(samples, key=lambda sample: _SPLITS.index(sample.split))
     given = _given(samples, tree.root)
     if data.group_pattern is not None:
         samples = [_group(sample, data.group_pattern, tree.root) for sample in samples]
     classes = _classes(samples) if isinstance(samples[0].target, str) else []
-    taken = {file for sample in samples for file in sample.files} | ({table} if table else set())
+    taken = {file for sample in samples for file in sample.files} | (
+        {table} if table else set()
+    )
     return Listing(samples, understood, classes, given, tree.left_out(taken), table)
 
 
@@ -170,14 +217,19 @@ def _given(samples: list[ListedSample], root: Path) -> Ranges:
             "Put all samples into folders of splits, some of them into train/, or into none.",
         )
     return {
-        split: (splits.index(split), splits.index(split) + splits.count(split)) for split in names if split
+        split: (splits.index(split), splits.index(split) + splits.count(split))
+        for split in names
+        if split
     }
 
 
 def _classes(samples: list[ListedSample]) -> list[str]:
     """Return the sorted classes of the first split; refuse any others."""
     first = samples[0].split
-    names = sorted({str(sample.target) for sample in samples if sample.split == first}, key=in_order)
+    names = sorted(
+        {str(sample.target) for sample in samples if sample.split == first},
+        key=in_order,
+    )
     for sample in samples:
         if sample.target not in names:
             raise UserError(

@@ -30,7 +30,11 @@ class Cut:
 
     def __init__(self, source: Source, tile: Size) -> None:
         self.kind: Kind = source.kind
-        self.label, self.identity, self.fingerprint = source.label, source.identity, source.fingerprint
+        self.label, self.identity, self.fingerprint = (
+            source.label,
+            source.identity,
+            source.fingerprint,
+        )
         self.class_names = source.class_names
         self._source, self._tile, self._overlap = source, tile, overlap_of(tile)
         self._counts: list[int] = []
@@ -49,8 +53,13 @@ class Cut:
                 for name, size in zip(names, sizes, strict=True)
                 for tile in self._tiles(size)
             ],
-            groups=np.repeat(np.array(whole.groups or names, object), self._counts).tolist(),
-            given={split: (starts[start], starts[stop]) for split, (start, stop) in whole.given.items()},
+            groups=np.repeat(
+                np.array(whole.groups or names, object), self._counts
+            ).tolist(),
+            given={
+                split: (starts[start], starts[stop])
+                for split, (start, stop) in whole.given.items()
+            },
             input_shape=(*self._tile, whole.input_shape[2]),
             ignore=IGNORE,
         )
@@ -113,13 +122,19 @@ def find_whole(data: DataSettings, *, base: Path) -> Source:
 def _whole_source(data: DataSettings, base: Path) -> Source:
     source = str(data.source)
     if not source.strip():
-        raise UserError("a source of data", "an empty string", "Name a folder, a file or a set under [data].")
+        raise UserError(
+            "a source of data",
+            "an empty string",
+            "Name a folder, a file or a set under [data].",
+        )
     if data.read is not None:
         from scalestudy.data.sources.custom import CustomSource
 
         path = expand(source, base)
         # It is no `Source`: it writes its set itself, since its contents are not known in advance.
-        custom = CustomSource(expand(str(data.read), base), data, path if path.exists() else None)
+        custom = CustomSource(
+            expand(str(data.read), base), data, path if path.exists() else None
+        )
         return cast(Source, custom)
     name = named_source(source)
     if name is not None:
@@ -132,7 +147,11 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
     try:
         if not path.exists():
             last = next(parent for parent in path.parents if parent.exists())
-            close = suggestion(path.name, os.listdir(last)) if last == path.parent and last.is_dir() else None
+            close = (
+                suggestion(path.name, os.listdir(last))
+                if last == path.parent and last.is_dir()
+                else None
+            )
             missing = path.relative_to(last).parts[0]
             raise UserError(
                 f"a folder, an .npz file or one of {', '.join(SOURCES.names())} as source",
@@ -146,14 +165,18 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
             from scalestudy.data.sources.folders import ImageFolder
             from scalestudy.data.sources.layouts import list_samples
 
-            return ImageFolder(path if folder else path.parent, data, list_samples(path, data))
+            return ImageFolder(
+                path if folder else path.parent, data, list_samples(path, data)
+            )
         if path.suffix.lower() == ".npz" and path.is_file():
             from scalestudy.data.sources.arrays import Npz
 
             return Npz(path, data)
         raise UserError(
             "a folder of images, an .npz file, or a table of images (.csv, .tsv)",
-            f"the file {path}" if path.is_file() else f"{path}, which is no regular file",
+            f"the file {path}"
+            if path.is_file()
+            else f"{path}, which is no regular file",
             "Name the folder of the images, or save the arrays with numpy.savez_compressed.",
         )
     except OSError as error:

@@ -52,7 +52,9 @@ def without_words(stem: str) -> str:
 
 
 BY_WORDS = Naming(
-    "by their names without capitals and words like image and mask", without_words, without_words
+    "by their names without capitals and words like image and mask",
+    without_words,
+    without_words,
 )
 
 
@@ -84,10 +86,16 @@ def match_masks(
         ("image", "a mask", image_of, mask_of),
         ("mask", "an image", mask_of, image_of),
     ):
-        names = [str(each.file) for key, each in located_of.items() if not key[2] or key not in partners]
+        names = [
+            str(each.file)
+            for key, each in located_of.items()
+            if not key[2] or key not in partners
+        ]
         if names:
             plural = "" if len(names) == 1 else "s"
-            alone.append(f"{len(names)} {what}{plural} without {partner}: {several(names)}")
+            alone.append(
+                f"{len(names)} {what}{plural} without {partner}: {several(names)}"
+            )
     if alone:
         raise UserError(
             "a mask of the same name for every image, and an image for every mask",
@@ -98,7 +106,12 @@ def match_masks(
     pairs = [(image, mask_of[key]) for key, image in image_of.items()]
     image, mask = pairs[0]
     exact = composed(image.file.stem) == composed(mask.file.stem)
-    return pairs, naming.how if exact else f"{naming.how} ({image.file.name} with {mask.file.name})"
+    return (
+        pairs,
+        naming.how
+        if exact
+        else f"{naming.how} ({image.file.name} with {mask.file.name})",
+    )
 
 
 def best_naming(images: Sequence[Located], masks: Sequence[Located]) -> Naming:
@@ -112,17 +125,25 @@ def best_naming(images: Sequence[Located], masks: Sequence[Located]) -> Naming:
             break  # no other can find more
     if most:
         return best
-    return BY_NUMBERS if _differ_in_numbers(images) and _differ_in_numbers(masks) else BY_NAME
+    return (
+        BY_NUMBERS
+        if _differ_in_numbers(images) and _differ_in_numbers(masks)
+        else BY_NAME
+    )
 
 
 def _namings(images: Sequence[Located], masks: Sequence[Located]) -> Iterator[Naming]:
     yield BY_NAME
     yield BY_WORDS
     yield _without_common_ends(images, masks, "what they have in common", tokens_of)
-    yield _without_common_ends(images, masks, "what they have in common, and splits", _tokens_without_split)
+    yield _without_common_ends(
+        images, masks, "what they have in common, and splits", _tokens_without_split
+    )
 
 
-def matched_keys(images: Sequence[Located], masks: Sequence[Located], naming: Naming) -> set[Key]:
+def matched_keys(
+    images: Sequence[Located], masks: Sequence[Located], naming: Naming
+) -> set[Key]:
     """Return the keys that images and masks share; none if the rule gives two names of a side one key."""
     of_images = {_key(image, naming.of_image) for image in images}
     of_masks = {_key(mask, naming.of_mask) for mask in masks}
@@ -132,12 +153,18 @@ def matched_keys(images: Sequence[Located], masks: Sequence[Located], naming: Na
     return {key for key in of_images & of_masks if key[2]}
 
 
-def matched(images: Sequence[Located], masks: Sequence[Located]) -> list[tuple[Located, Located]]:
+def matched(
+    images: Sequence[Located], masks: Sequence[Located]
+) -> list[tuple[Located, Located]]:
     """Return the images that find a mask, with it."""
     naming = best_naming(images, masks)
     mask_of = {_key(mask, naming.of_mask): mask for mask in masks}
     keys = matched_keys(images, masks, naming)
-    return [(image, mask_of[key]) for image in images if (key := _key(image, naming.of_image)) in keys]
+    return [
+        (image, mask_of[key])
+        for image in images
+        if (key := _key(image, naming.of_image)) in keys
+    ]
 
 
 def _key(located: Located, rule: Rule) -> Key:
@@ -164,7 +191,10 @@ def _differ_in_numbers(side: Sequence[Located]) -> bool:
 
 
 def _without_common_ends(
-    images: Sequence[Located], masks: Sequence[Located], what: str, tokens_in: Callable[[str], list[str]]
+    images: Sequence[Located],
+    masks: Sequence[Located],
+    what: str,
+    tokens_in: Callable[[str], list[str]],
 ) -> Naming:
     """Return a naming that drops what the names of each side begin and end with.
 
@@ -183,7 +213,9 @@ def _without_common_ends(
         # At least one token of each name stays.
         most = min(map(len, tokens), default=1) - 1
         start = common_start(tokens)[:most]
-        end = common_start([each[len(start) :][::-1] for each in tokens])[: most - len(start)]
+        end = common_start([each[len(start) :][::-1] for each in tokens])[
+            : most - len(start)
+        ]
         starts.append(start)
         ends.append(end[::-1])
     for sides in (starts, ends):
@@ -198,7 +230,11 @@ def _without_common_ends(
 
         return core
 
-    return Naming(f"by their names without {what}", rule(starts[0], ends[0]), rule(starts[1], ends[1]))
+    return Naming(
+        f"by their names without {what}",
+        rule(starts[0], ends[0]),
+        rule(starts[1], ends[1]),
+    )
 
 
 def tokens_of(stem: str) -> list[str]:

@@ -57,7 +57,9 @@ class Pairs(NamedTuple):
                 can be the images or the masks.
         """
         masked = {mask.split for mask in self.masks}
-        images = [image for image in self.images if image.split != "test" or "test" in masked]
+        images = [
+            image for image in self.images if image.split != "test" or "test" in masked
+        ]
         objects = _objects(images, self.masks)
         if objects:
             count = sum(len(sample.files) - 1 for sample in objects)
@@ -67,15 +69,24 @@ class Pairs(NamedTuple):
             )
         _refuse_choices(self.root, images, self.masks)
         pairs, how = match_masks(images, self.masks)
-        samples = [ListedSample(image.file, mask.file, image.split) for image, mask in pairs]
+        samples = [
+            ListedSample(image.file, mask.file, image.split) for image, mask in pairs
+        ]
         return samples, f"{self.where}, paired {how}"
 
 
 def find_pairs(tree: Tree) -> Pairs | None:
     """Return images and masks that the names of folders or files tell apart; None if they do not."""
     paired_names = _names_with_counterparts(tree)
-    letters = {name.lower() for parts in tree.folders.values() for name in parts if len(name) == 1}
-    alphabet = bool(letters - {"x", "y"})  # classes of letters, two of which are x and y
+    letters = {
+        name.lower()
+        for parts in tree.folders.values()
+        for name in parts
+        if len(name) == 1
+    }
+    alphabet = bool(
+        letters - {"x", "y"}
+    )  # classes of letters, two of which are x and y
     of_role: dict[str | None, list[Located]] = {"image": [], "mask": [], None: []}
     mask_folders = set()
     for file in tree.images:
@@ -107,7 +118,9 @@ def _names_with_counterparts(tree: Tree) -> dict[str, str]:
     `images_collective` counts as images only beside `masks_collective`.
     """
     folders = {name for parts in tree.folders.values() for name in parts}
-    of_rest: dict[frozenset[str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    of_rest: dict[frozenset[str], dict[str, list[str]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for name in folders:
         what, rest = hint_of(name)
         if what and role(name)[0] is None:
@@ -131,7 +144,11 @@ def _with_unnamed_images(
     if len(alike) < _MOST * len(names):  # single files of one name by chance
         return [], masks
     folders = {other.file.parent for other in alike}
-    folders = {folder for folder in folders if folder != tree.root and "mask" not in folder.name.lower()}
+    folders = {
+        folder
+        for folder in folders
+        if folder != tree.root and "mask" not in folder.name.lower()
+    }
     images = [
         other._replace(folder="", branch=other.file.parent.name)
         for other in others
@@ -142,23 +159,40 @@ def _with_unnamed_images(
 
 def _pairs_of(tree: Tree, images: list[Located], masks: list[Located]) -> Pairs:
     splits = [{located.split for located in side} for side in (images, masks)]
-    if splits[0] != splits[1] and {""} in splits and all(len(of_side) == 1 for of_side in splits):
+    if (
+        splits[0] != splits[1]
+        and {""} in splits
+        and all(len(of_side) == 1 for of_side in splits)
+    ):
         # One name alone mentions a split: train_images/ beside annotations/.
-        images, masks = ([located._replace(split="") for located in side] for side in (images, masks))
-    images, masks = _without_own_folders(images, masks), _without_own_folders(masks, images)
+        images, masks = (
+            [located._replace(split="") for located in side] for side in (images, masks)
+        )
+    images, masks = (
+        _without_own_folders(images, masks),
+        _without_own_folders(masks, images),
+    )
     shown = [tree.relative(side[-1].file).parent.as_posix() for side in (images, masks)]
-    likewise = " (likewise other splits)" if len({image.split for image in images}) > 1 else ""
+    likewise = (
+        " (likewise other splits)" if len({image.split for image in images}) > 1 else ""
+    )
     return Pairs(tree.root, images, masks, f"{shown[0]}/ and {shown[1]}/{likewise}")
 
 
 def _without_own_folders(side: list[Located], other: list[Located]) -> list[Located]:
     """Drop the folders that all files of one side share and none of the other has: annotations/trimaps/."""
     folders = [set(located.folder.split("/")) for located in side]
-    own = set.intersection(*folders) - {name for located in other for name in located.folder.split("/")}
+    own = set.intersection(*folders) - {
+        name for located in other for name in located.folder.split("/")
+    }
     if not own - {""}:
         return side
     return [
-        located._replace(folder="/".join(name for name in located.folder.split("/") if name not in own))
+        located._replace(
+            folder="/".join(
+                name for name in located.folder.split("/") if name not in own
+            )
+        )
         for located in side
     ]
 
@@ -173,7 +207,11 @@ def _objects(images: list[Located], masks: list[Located]) -> list[ListedSample]:
         masks_of[mask.split, mask.folder].append(mask.file)
     places = [(image.split, image.folder) for image in images]
     several_masks = any(len(files) > 1 for files in masks_of.values())
-    if not several_masks or len(set(places)) < len(places) or set(places) != masks_of.keys():
+    if (
+        not several_masks
+        or len(set(places)) < len(places)
+        or set(places) != masks_of.keys()
+    ):
         return []
     return [
         ListedSample(image.file, ObjectMasks(tuple(masks_of[place])), image.split)
@@ -229,14 +267,19 @@ def _folders_to_choose(side: list[Located], other: list[Located]) -> Choices:
         for branch, found in partners.items()
         if any(found & others for name, others in partners.items() if name != branch)
     ]
-    return [("", [located.file for located in of_branch[branch]]) for branch in sorted(meant)]
+    return [
+        ("", [located.file for located in of_branch[branch]])
+        for branch in sorted(meant)
+    ]
 
 
 def _ends_to_choose(side: list[Located], other: list[Located]) -> Choices:
     """Return ends of names that follow the name of a partner, if several follow most: `_color`."""
     if len(side) < (1 + _MOST) * len(other):
         return []
-    same_end = len(common_start([tokens_of(located.file.stem)[::-1] for located in other]))
+    same_end = len(
+        common_start([tokens_of(located.file.stem)[::-1] for located in other])
+    )
     names = {
         tuple(tokens[: len(tokens) - cut])
         for tokens in (tokens_of(located.file.stem) for located in other)
@@ -245,12 +288,20 @@ def _ends_to_choose(side: list[Located], other: list[Located]) -> Choices:
     of_end: dict[str, list[Path]] = defaultdict(list)
     for located in side:
         tokens = tokens_of(located.file.stem)
-        starts = (stop for stop in range(len(tokens) - 1, 0, -1) if tuple(tokens[:stop]) in names)
+        starts = (
+            stop
+            for stop in range(len(tokens) - 1, 0, -1)
+            if tuple(tokens[:stop]) in names
+        )
         stop = next(starts, None)
         if stop is not None:
             end = located.file.stem[len("".join(tokens[:stop])) :]
             of_end[end].append(located.file)
-    choices = [(end, files) for end, files in sorted(of_end.items()) if len(files) >= _MOST * len(other)]
+    choices = [
+        (end, files)
+        for end, files in sorted(of_end.items())
+        if len(files) >= _MOST * len(other)
+    ]
     return choices if len(choices) > 1 else []
 
 
@@ -262,14 +313,21 @@ def pattern_of(root: Path, files: Sequence[Path], end: str = "") -> str:
         levels = list(zip(*(parts[:depth] for parts in folders), strict=True))
         names = [level[0] if len(set(level)) == 1 else "*" for level in levels]
         return "/".join([*names, "**", f"*{end}{'.*' * bool(end)}"])
-    names = [level[0] if len(set(level)) == 1 else "*" for level in zip(*folders, strict=True)]
+    names = [
+        level[0] if len(set(level)) == 1 else "*"
+        for level in zip(*folders, strict=True)
+    ]
     return "/".join([*names, f"*{end}.*" if end else "*"])
 
 
 def _side_by_side(tree: Tree, files: Sequence[Located]) -> Pairs | None:
     roles = [strip_suffix(located.file.stem)[1] for located in files]
-    masks = [located for located, what in zip(files, roles, strict=True) if what == "mask"]
-    images = [located for located, what in zip(files, roles, strict=True) if what != "mask"]
+    masks = [
+        located for located, what in zip(files, roles, strict=True) if what == "mask"
+    ]
+    images = [
+        located for located, what in zip(files, roles, strict=True) if what != "mask"
+    ]
     if len(masks) < _LEAST * len(files) or not matched(images, masks):
         return None
     return Pairs(tree.root, images, masks, "images and masks in one folder")
@@ -283,7 +341,9 @@ def list_patterns(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], s
     Raises:
         UserError: If a pattern is missing or matches nothing, if both match a file, or as in `match_masks`.
     """
-    images, masks = (_matching(tree.root, key, getattr(data, key)) for key in ("images", "masks"))
+    images, masks = (
+        _matching(tree.root, key, getattr(data, key)) for key in ("images", "masks")
+    )
     if both := sorted({image.file for image in images} & {mask.file for mask in masks}):
         raise UserError(
             "patterns that tell images and masks apart",
@@ -291,15 +351,23 @@ def list_patterns(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], s
             "Make the patterns more specific.",
         )
     if {image.split for image in images} != {mask.split for mask in masks}:
-        images, masks = ([located._replace(split="") for located in side] for side in (images, masks))
+        images, masks = (
+            [located._replace(split="") for located in side] for side in (images, masks)
+        )
     pairs, how = match_masks(images, masks)
-    samples = [ListedSample(image.file, mask.file, image.split) for image, mask in pairs]
+    samples = [
+        ListedSample(image.file, mask.file, image.split) for image, mask in pairs
+    ]
     return samples, f"images {data.images} and masks {data.masks}, paired {how}"
 
 
 def _matching(root: Path, key: str, pattern: str | None) -> list[Located]:
     if pattern is None:
-        raise UserError("`images` and `masks` under [data]", f"no `{key}`", f'Add {key} = "PATTERN".')
+        raise UserError(
+            "`images` and `masks` under [data]",
+            f"no `{key}`",
+            f'Add {key} = "PATTERN".',
+        )
     try:
         files = sorted(
             file
@@ -322,10 +390,14 @@ def _matching(root: Path, key: str, pattern: str | None) -> list[Located]:
 
 def _located(root: Path, files: list[Path]) -> list[Located]:
     """Return files with the folders in which they differ; a folder with a role is none of these."""
-    shared = set.intersection(*(set(file.relative_to(root).parts[:-1]) for file in files))
+    shared = set.intersection(
+        *(set(file.relative_to(root).parts[:-1]) for file in files)
+    )
     located = []
     for file in files:
-        names = [name for name in file.relative_to(root).parts[:-1] if name not in shared]
+        names = [
+            name for name in file.relative_to(root).parts[:-1] if name not in shared
+        ]
         splits = [split for name in names if (split := split_in(name))]
         rest = [name for name in names if role(name) == (None, None)]
         located.append(Located(file, splits[0] if splits else "", "/".join(rest)))

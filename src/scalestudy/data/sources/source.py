@@ -77,7 +77,10 @@ class SourceFindings:
     @property
     def all_remarks(self) -> tuple[str, ...]:
         """Remarks and doubts in words."""
-        return (*self.remarks, *(f"{doubt.title}. {doubt.action}" for doubt in self.doubts))
+        return (
+            *self.remarks,
+            *(f"{doubt.title}. {doubt.action}" for doubt in self.doubts),
+        )
 
 
 OnProgress = Callable[[int, int], None]
@@ -107,11 +110,15 @@ class Source(Protocol):
 
 def findings_of(source: Any) -> SourceFindings:
     """Return the source's `findings()`; empty if it has no such method."""
-    findings: SourceFindings = source.findings() if hasattr(source, "findings") else SourceFindings()
+    findings: SourceFindings = (
+        source.findings() if hasattr(source, "findings") else SourceFindings()
+    )
     return findings
 
 
-def side_by_side(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
+def side_by_side(
+    function: Callable[[Item], Outcome], items: Iterable[Item]
+) -> Iterator[Outcome]:
     """Yield `function(item)` in order, computed by a few threads that run a few items ahead."""
     threads = min(4, len(os.sched_getaffinity(0)))
     pool, pending = ThreadPoolExecutor(threads, "decode"), deque[Future[Outcome]]()
@@ -144,19 +151,31 @@ def require_two(count: int, where: str) -> None:
     """Refuse a set that cannot be split into training and validation samples."""
     if count < 2:
         expected = "at least 2 samples, one to train on and one to validate on"
-        raise UserError(expected, f"{count} in {where}", "Add samples, or name another source.")
+        raise UserError(
+            expected, f"{count} in {where}", "Add samples, or name another source."
+        )
 
 
 def require_classes(names: list[str], where: str) -> None:
     """Refuse a set with fewer than two classes."""
     if len(names) < 2:
         received = f"only class {names[0] if names else 'none'!r} in {where}"
-        raise UserError("samples of at least 2 classes", received, "Add samples of another class.")
+        raise UserError(
+            "samples of at least 2 classes", received, "Add samples of another class."
+        )
 
 
 COLUMNS = ("file_column", "label_column")
 """Keys of [data] for tables."""
-OF_FILES = ("images", "masks", "label_pattern", "group_pattern", "colours", "value_range", *COLUMNS)
+OF_FILES = (
+    "images",
+    "masks",
+    "label_pattern",
+    "group_pattern",
+    "colours",
+    "value_range",
+    *COLUMNS,
+)
 """Keys of [data] for images in files."""
 
 

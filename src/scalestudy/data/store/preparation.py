@@ -42,7 +42,9 @@ class ArrayFile:
     The constructor and all methods raise OSError if the folder is not writable or full.
     """
 
-    def __init__(self, folder: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, folder: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
         self.path = folder / f"{name}.npy"
         self._stream = open(self.path, "wb")  # noqa: SIM115 (closed by `finish` or `close`)
         self._digest = hashlib.sha256()
@@ -79,7 +81,9 @@ def locked(folder: Path) -> Iterator[bool]:
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = take(folder.parent / f"{folder.name}.lock", wait=True)
     except OSError as error:
-        raise _unwritable("a cache folder that can be written to", folder, error) from error
+        raise _unwritable(
+            "a cache folder that can be written to", folder, error
+        ) from error
     if lock is None:
         yield False
         return
@@ -123,11 +127,18 @@ def new_folder(place: Path, *, alone: bool) -> Iterator[Path]:
 
 def _unwritable(expected: str, folder: Path, error: OSError) -> UserError:
     received = f"{folder.parent}: {error.strerror or error}"
-    return UserError(expected, received, "Free some space there, or set another `cache` under [data].")
+    return UserError(
+        expected,
+        received,
+        "Free some space there, or set another `cache` under [data].",
+    )
 
 
 def write_set(
-    source: Source, contents: Contents, folder: Path, on_progress: OnProgress | None = None
+    source: Source,
+    contents: Contents,
+    folder: Path,
+    on_progress: OnProgress | None = None,
 ) -> None:
     """Write the rows and the manifest of a source into an empty folder.
 
@@ -136,20 +147,31 @@ def write_set(
         OSError: If the folder is not writable or full.
     """
     masks = source.kind == "masks"
-    target_shape, target_dtype = contents.input_shape[:2] if masks else (), np.dtype("u1" if masks else "i4")
+    target_shape, target_dtype = (
+        contents.input_shape[:2] if masks else (),
+        np.dtype("u1" if masks else "i4"),
+    )
     done = highest = 0
     ignore = contents.ignore
 
     def rows() -> Iterator[tuple[Array, Array]]:
         nonlocal done, highest, ignore
         for image, target in source.rows():
-            row_name = contents.names[done] if contents.names and done < contents.count else f"sample {done}"
+            row_name = (
+                contents.names[done]
+                if contents.names and done < contents.count
+                else f"sample {done}"
+            )
             name = f"{row_name} of {source.identity}"
             pixels = _stored(image, contents.input_shape, contents.dtype, name)
-            classes = _stored(np.asarray(target), target_shape, target_dtype, f"the target of {name}")
+            classes = _stored(
+                np.asarray(target), target_shape, target_dtype, f"the target of {name}"
+            )
             if classes.min() < 0:
                 raise UserError(
-                    "classes numbered from 0", f"{name}, of class {classes.min()}", "Renumber the classes."
+                    "classes numbered from 0",
+                    f"{name}, of class {classes.min()}",
+                    "Renumber the classes.",
                 )
             counted = classes
             if masks and classes.max() == IGNORE:  # padding, or ignored in masks
@@ -161,16 +183,22 @@ def write_set(
                 on_progress(done, contents.count)
 
     with ExitStack() as files:
-        inputs = ArrayFile(folder, "inputs", (contents.count, *contents.input_shape), contents.dtype)
+        inputs = ArrayFile(
+            folder, "inputs", (contents.count, *contents.input_shape), contents.dtype
+        )
         files.callback(inputs.close)
-        targets = ArrayFile(folder, "targets", (contents.count, *target_shape), target_dtype)
+        targets = ArrayFile(
+            folder, "targets", (contents.count, *target_shape), target_dtype
+        )
         files.callback(targets.close)
         for image, target in rows():
             inputs.write(image.data)
             targets.write(target.data)
         digests = {file.path.name: file.finish() for file in (inputs, targets)}
     names = source.class_names()
-    if done != contents.count or highest >= len(names):  # a source of another package may be wrong
+    if done != contents.count or highest >= len(
+        names
+    ):  # a source of another package may be wrong
         raise UserError(
             f"{contents.count} samples of {len(names)} classes, as announced by the source",
             f"{done} samples with classes up to {highest} from {source.identity}",
@@ -191,7 +219,9 @@ def write_set(
     ).write()
 
 
-def _stored(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Array:
+def _stored(
+    array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: str
+) -> Array:
     if array.shape != shape:
         raise UserError(
             f"samples of the shape {list(shape)} that the source announced",
@@ -207,8 +237,14 @@ _HOLDS = {
         "images with masks",
         "Name a source with masks (a folder with images/ and masks/; `images` and `masks` name others)",
     ),
-    "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
-    "custom": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
+    "classes": (
+        "images with one class each",
+        "Name a source with classes (one folder for each class)",
+    ),
+    "custom": (
+        "what read(data) of a Python file gives",
+        "Define `read(data)` in the task file",
+    ),
 }
 AT_WORK = 12
 """Maximum number of samples in memory while a set is prepared."""
@@ -235,7 +271,9 @@ class PlannedSet:
         return Prepared.find(self.folder)
 
     def prepare(
-        self, on_progress: OnProgress | None = None, within: float = LaunchSettings().progress_timeout
+        self,
+        on_progress: OnProgress | None = None,
+        within: float = LaunchSettings().progress_timeout,
     ) -> Prepared:
         """Prepare the set, or return it at once if it is already prepared.
 
@@ -254,7 +292,9 @@ class PlannedSet:
         needed = 0 if contents is None else _needed(source, contents)
         with locked(folder) as alone:
             ready = Prepared.find(folder)
-            if ready is not None:  # another process finished it while this one waited for the lock
+            if (
+                ready is not None
+            ):  # another process finished it while this one waited for the lock
                 return ready
             with new_folder(folder, alone=alone) as temporary:
                 _require_space(folder.parent, needed)
@@ -262,7 +302,10 @@ class PlannedSet:
                     write_set(source, contents, temporary, on_progress)
                 elif isinstance(source, CustomSource):
                     source.write(temporary, on_progress, within)
-                if find_source(self.data, base=self.base).fingerprint != source.fingerprint:
+                if (
+                    find_source(self.data, base=self.base).fingerprint
+                    != source.fingerprint
+                ):
                     raise UserError(
                         "a data set that does not change while it is prepared",
                         f"{source.identity}, in which files were added, removed or changed",
@@ -272,7 +315,11 @@ class PlannedSet:
 
 
 def prepare(
-    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path("."), **how: Any
+    data: DataSettings,
+    *,
+    task_kind: Kind | None = None,
+    base: Path = Path("."),
+    **how: Any,
 ) -> Prepared:
     """Prepare a data set: `PlannedSet.prepare` of `find_set`."""
     return find_set(data, task_kind=task_kind, base=base).prepare(**how)
@@ -314,7 +361,9 @@ def _require_space(folder: Path, needed: int) -> None:
         )
 
 
-def find_set(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")) -> PlannedSet:
+def find_set(
+    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")
+) -> PlannedSet:
     """Find the source of a data set, and the folder that `PlannedSet.prepare` would make. No image is read.
 
     A kind of data other than `task_kind` is refused. Relative paths begin at `base`, the folder of the study

@@ -10,7 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, PlainSerializer, PlainValidator
 
-from scalestudy.data.samples import Column, Described, Indices, Kind, Ranges, leaves, named, stem
+from scalestudy.data.samples import (
+    Column,
+    Described,
+    Indices,
+    Kind,
+    Ranges,
+    leaves,
+    named,
+    stem,
+)
 from scalestudy.data.sources.files import LeftOut
 from scalestudy.store.records import Record
 from scalestudy.util.errors import UserError
@@ -38,11 +47,13 @@ class Prepared(Record):
     """Targets are uint8 [N, H, W] for "masks" and int32 [N] for "classes"; for "custom" see `columns`."""
     count: int
     """N, the number of samples."""
-    input_shape: Annotated[tuple[int, int, int], PlainValidator(tuple), PlainSerializer(list)]
+    input_shape: Annotated[
+        tuple[int, int, int], PlainValidator(tuple), PlainSerializer(list)
+    ]
     """(H, W, C) of every input; the shape of a custom input, () for several inputs."""
-    dtype: Annotated[np.dtype[Any], PlainValidator(_dtype), PlainSerializer(lambda dtype: dtype.str)] = (
-        np.dtype("u1")
-    )
+    dtype: Annotated[
+        np.dtype[Any], PlainValidator(_dtype), PlainSerializer(lambda dtype: dtype.str)
+    ] = np.dtype("u1")
     """Type of the stored inputs."""
     scale: float | None = None
     """Factor that scales stored inputs to [0, 1]; 1.0 for float inputs, None for custom inputs, which are not
@@ -72,11 +83,15 @@ class Prepared(Record):
         """Open a prepared folder; raises `UserError` if it is missing, damaged, or of another version."""
         folder = Path(path)
         try:
-            prepared = cls.model_validate(json.loads((folder / "meta.json").read_bytes()) | {"path": folder})
+            prepared = cls.model_validate(
+                json.loads((folder / "meta.json").read_bytes()) | {"path": folder}
+            )
             prepared._check()
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise UserError(
-                "a prepared data set (meta.json and the files of its rows)", f"{folder}: {error}", REBUILD
+                "a prepared data set (meta.json and the files of its rows)",
+                f"{folder}: {error}",
+                REBUILD,
             ) from error
         return prepared
 
@@ -90,7 +105,9 @@ class Prepared(Record):
 
     def write(self) -> None:
         """Write meta.json."""
-        write_atomically(self.path / "meta.json", self.model_dump_json(by_alias=True) + "\n")
+        write_atomically(
+            self.path / "meta.json", self.model_dump_json(by_alias=True) + "\n"
+        )
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -121,24 +138,37 @@ class Prepared(Record):
         if self.kind == "masks" or not self.classes:
             return None
         targets = self.targets
-        return np.asarray(targets) if isinstance(targets, np.ndarray) and targets.ndim == 1 else None
+        return (
+            np.asarray(targets)
+            if isinstance(targets, np.ndarray) and targets.ndim == 1
+            else None
+        )
 
     @property
     def has_sequences(self) -> bool:
         """Whether inputs or targets are sequences of different lengths."""
-        return any(column.sequence for side in self.columns or () for _, column in named(side))
+        return any(
+            column.sequence for side in self.columns or () for _, column in named(side)
+        )
 
     @property
     def bytes(self) -> int:
         """Bytes of the rows on disk, and in a node's page cache once all rows have been read."""
-        return sum(int(array.nbytes) for array in (*leaves(self.inputs), *leaves(self.targets)))
+        return sum(
+            int(array.nbytes) for array in (*leaves(self.inputs), *leaves(self.targets))
+        )
 
     @property
     def _described(self) -> tuple[Described, Described]:
         """The columns of any kind; those of images and masks without their range."""
         masks = self.kind == "masks"
-        targets = Column(self.input_shape[:2] if masks else (), "uint8" if masks else "int32", 0, 0)
-        return self.columns or (Column(self.input_shape, self.dtype.name, 0, 0), targets)
+        targets = Column(
+            self.input_shape[:2] if masks else (), "uint8" if masks else "int32", 0, 0
+        )
+        return self.columns or (
+            Column(self.input_shape, self.dtype.name, 0, 0),
+            targets,
+        )
 
     def _check(self) -> None:
         for side, described in zip(("inputs", "targets"), self._described, strict=True):
@@ -156,7 +186,9 @@ class Ragged:
         offsets: Start of each sequence and end of the last, shape [N + 1].
     """
 
-    def __init__(self, values: npt.NDArray[Any], offsets: npt.NDArray[np.int64]) -> None:
+    def __init__(
+        self, values: npt.NDArray[Any], offsets: npt.NDArray[np.int64]
+    ) -> None:
         self.values, self.offsets = values, offsets
 
     def __len__(self) -> int:
@@ -194,7 +226,10 @@ def _opened(folder: Path, side: str, described: Described) -> Any:
         values = _map(folder / f"{stem(side, name)}.npy")
         if not column.sequence:
             return values
-        return Ragged(values, np.load(folder / f"{stem(side, name)}.offsets.npy", allow_pickle=False))
+        return Ragged(
+            values,
+            np.load(folder / f"{stem(side, name)}.offsets.npy", allow_pickle=False),
+        )
 
     if isinstance(described, Column):
         return opened(None, described)
@@ -213,7 +248,11 @@ def _check_columns(folder: Path, side: str, described: Described, count: int) ->
 
 def write_header(file: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Write NumPy's header. It has room for a longer first axis, so its length does not depend on it."""
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    header = {
+        "descr": np.lib.format.dtype_to_descr(dtype),
+        "fortran_order": False,
+        "shape": shape,
+    }
     np.lib.format.write_array_header_1_0(file, header)  # type: ignore[arg-type]
 
 
@@ -227,7 +266,9 @@ def check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Non
     array = _map(file)
     expected = array.offset + array.nbytes  # type: ignore[attr-defined]
     if (array.shape, array.dtype) != (shape, dtype) or file.stat().st_size != expected:
-        raise ValueError(f"{file.name} holds {list(array.shape)} {array.dtype}, not {list(shape)} {dtype}")
+        raise ValueError(
+            f"{file.name} holds {list(array.shape)} {array.dtype}, not {list(shape)} {dtype}"
+        )
 
 
 def _map(file: Path) -> npt.NDArray[Any]:
@@ -249,7 +290,9 @@ def class_counts(prepared: Prepared, rows: Indices) -> npt.NDArray[np.int64]:
 
 
 def weights_of(
-    weights: Literal["balanced"] | tuple[float, ...] | None, prepared: Prepared, rows: Indices
+    weights: Literal["balanced"] | tuple[float, ...] | None,
+    prepared: Prepared,
+    rows: Indices,
 ) -> tuple[float, ...] | None:
     """Return the class weights that a study asks for, one per class.
 
@@ -265,7 +308,9 @@ def weights_of(
     if weights == "balanced":
         counts = class_counts(prepared, rows)
         if not counts.all():
-            missing = ", ".join(prepared.class_names[index] for index in np.flatnonzero(counts == 0))
+            missing = ", ".join(
+                prepared.class_names[index] for index in np.flatnonzero(counts == 0)
+            )
             raise UserError(
                 'every class among the training samples, for class_weights = "balanced"',
                 f"none of {missing}",

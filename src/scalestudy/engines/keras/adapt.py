@@ -40,7 +40,10 @@ def noise_of(layer: keras.layers.Layer) -> Noise | None:
     shape = getattr(layer, "noise_shape", None)
     if shape is not None and shape[0] is not None:  # all samples share the numbers
         return None
-    return next((noise(layer) for kind, noise in _KINDS.items() if isinstance(layer, kind)), None)
+    return next(
+        (noise(layer) for kind, noise in _KINDS.items() if isinstance(layer, kind)),
+        None,
+    )
 
 
 def drawn_shape(layer: keras.layers.Layer, sample: Sequence[Any]) -> list[Any]:
@@ -52,7 +55,10 @@ def drawn_shape(layer: keras.layers.Layer, sample: Sequence[Any]) -> list[Any]:
     shape = getattr(layer, "noise_shape", None)
     if shape is None:
         return list(sample)
-    return [length if fixed is None else fixed for fixed, length in zip(shape[1:], sample, strict=True)]
+    return [
+        length if fixed is None else fixed
+        for fixed, length in zip(shape[1:], sample, strict=True)
+    ]
 
 
 def seeds_by_step(generator: Any, *, apart: bool) -> Callable[..., Any]:
@@ -81,14 +87,18 @@ def seeds_by_step(generator: Any, *, apart: bool) -> Callable[..., Any]:
             ops.cast(ops.convert_to_tensor(number), seed.dtype)
             for number in (worker.slice.start, worker.slice.step)
         )
-        return ops.stack([seed + (start * SLICES if apart else 0) + again * DRAWS, step])
+        return ops.stack(
+            [seed + (start * SLICES if apart else 0) + again * DRAWS, step]
+        )
 
     return next_seed
 
 
 def _dropout(layer: layers.Dropout) -> Noise:
     def applied(inputs: Any, drawn: Any) -> Any:
-        return inputs * (ops.cast(drawn >= layer.rate, inputs.dtype) * (1 / (1 - layer.rate)))
+        return inputs * (
+            ops.cast(drawn >= layer.rate, inputs.dtype) * (1 / (1 - layer.rate))
+        )
 
     return Noise(False, applied)
 
@@ -99,18 +109,26 @@ def _alpha_dropout(layer: layers.AlphaDropout) -> Noise:
 
     def applied(inputs: Any, drawn: Any) -> Any:
         kept = ops.cast(drawn >= rate, inputs.dtype)
-        return scale * (inputs * kept + SATURATED * (1 - kept)) - scale * SATURATED * rate
+        return (
+            scale * (inputs * kept + SATURATED * (1 - kept)) - scale * SATURATED * rate
+        )
 
     return Noise(False, applied)
 
 
 def _gaussian_dropout(layer: layers.GaussianDropout) -> Noise:
     deviation = math.sqrt(layer.rate / (1 - layer.rate))
-    return Noise(True, lambda inputs, drawn: inputs * ops.cast(1 + drawn * deviation, inputs.dtype))
+    return Noise(
+        True,
+        lambda inputs, drawn: inputs * ops.cast(1 + drawn * deviation, inputs.dtype),
+    )
 
 
 def _gaussian_noise(layer: layers.GaussianNoise) -> Noise:
-    return Noise(True, lambda inputs, drawn: inputs + ops.cast(drawn * layer.stddev, inputs.dtype))
+    return Noise(
+        True,
+        lambda inputs, drawn: inputs + ops.cast(drawn * layer.stddev, inputs.dtype),
+    )
 
 
 _KINDS: dict[type[keras.layers.Layer], Callable[[Any], Noise]] = {
@@ -175,7 +193,9 @@ class RowNoise:
         return noise.applied(inputs, self.drawn(inputs, worker, normal=noise.normal))
 
 
-def draw_rows(layer: keras.layers.Layer, drawing: type[RowNoise], seed: int, index: int) -> None:
+def draw_rows(
+    layer: keras.layers.Layer, drawing: type[RowNoise], seed: int, index: int
+) -> None:
     """Make a Keras layer draw by rows with an engine's class `drawing`; see `RowNoise.draw_by`."""
     kind = type(layer)
     layer.__class__ = type(kind.__name__, (drawing, kind), {})
@@ -183,7 +203,12 @@ def draw_rows(layer: keras.layers.Layer, drawing: type[RowNoise], seed: int, ind
 
 
 def adapt(
-    model: keras.Model, replace_layer: ReplaceLayer, *, seed: int, sync_batch_norm: bool, noise: bool = True
+    model: keras.Model,
+    replace_layer: ReplaceLayer,
+    *,
+    seed: int,
+    sync_batch_norm: bool,
+    noise: bool = True,
 ) -> list[str]:
     """Replace batch normalisation and (with `noise`) noise layers of a model in place by those of an engine.
 
@@ -208,8 +233,14 @@ def adapt(
                 "Put channels last, or set sync_batch_norm = false.",
             )
         else:
-            apart = getattr(layer, "noise_shape", None) is None  # else all samples share the numbers
-            generators = [generator for generator in seed_generators(layer) if "next" not in vars(generator)]
+            apart = (
+                getattr(layer, "noise_shape", None) is None
+            )  # else all samples share the numbers
+            generators = [
+                generator
+                for generator in seed_generators(layer)
+                if "next" not in vars(generator)
+            ]
             for generator in generators:
                 generator.next = seeds_by_step(generator, apart=apart)
             others += [layer.name] * bool(generators and apart)

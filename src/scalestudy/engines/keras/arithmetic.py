@@ -19,7 +19,9 @@ _REFUSAL = re.compile(
 
 _UNUSED = "find_unused_parameters=True"
 """Matches PyTorch's advice for an argument of DistributedDataParallel."""
-_INDICES = re.compile(r"Parameter indices which did not receive grad for rank \d+: ([\d ]+)")
+_INDICES = re.compile(
+    r"Parameter indices which did not receive grad for rank \d+: ([\d ]+)"
+)
 
 
 @contextmanager
@@ -47,7 +49,11 @@ def explain(weights: Sequence[keras.Variable] = ()) -> Iterator[None]:
         if match is None:
             raise
         sentence = match.group().strip()
-        key = "deterministic = false, or xla = false," if "XLA" in sentence else "deterministic = false"
+        key = (
+            "deterministic = false, or xla = false,"
+            if "XLA" in sentence
+            else "deterministic = false"
+        )
         raise RunError(
             "operations that repeat bit for bit, as required by train.deterministic = true",
             f"one that cannot: {sentence}",
@@ -65,7 +71,10 @@ def _unused(text: str, weights: Sequence[keras.Variable]) -> str:
 
 
 def refuse_other_arithmetic(
-    precision: str, device: str, capability: tuple[int, int] | None, override: str | None
+    precision: str,
+    device: str,
+    capability: tuple[int, int] | None,
+    override: str | None,
 ) -> None:
     """Reject a device or an environment that would compute in a precision other than requested.
 

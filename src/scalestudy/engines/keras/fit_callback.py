@@ -10,12 +10,15 @@ from scalestudy.config.objectives import Better
 from scalestudy.util.errors import UserError
 
 
-def keras_callback(workers: Any, quality: str, better: Better | None, batch_size: int | None) -> Any:
+def keras_callback(
+    workers: Any, quality: str, better: Better | None, batch_size: int | None
+) -> Any:
     """Return a callback for `model.fit` that measures its epochs; see `Workers.keras_callback`."""
     callbacks: Any = importlib.import_module(f"{_keras()}.callbacks")
     if not workers.measured:
         print(
-            "scalestudy: nothing is measured unless `scalestudy launch` starts the script.", file=sys.stderr
+            "scalestudy: nothing is measured unless `scalestudy launch` starts the script.",
+            file=sys.stderr,
         )
         return callbacks.Callback()
     fit = FitMeasure(workers, quality, better, batch_size)
@@ -68,7 +71,9 @@ class FitMeasure:
         batch_size: Samples of a step of this process, for a model whose own `train_step` counts none.
     """
 
-    def __init__(self, workers: Any, quality: str, better: Better | None, batch_size: int | None) -> None:
+    def __init__(
+        self, workers: Any, quality: str, better: Better | None, batch_size: int | None
+    ) -> None:
         self._workers, self._quality, self._better = workers, quality, better
         self._given = batch_size
         self._model: Any = None
@@ -104,7 +109,11 @@ class FitMeasure:
             return
         seen = self._training = self._read()
         self._workers.count_steps(
-            seen.samples, self._steps, largest=self._largest, loss=seen.loss, shared=seen.shared
+            seen.samples,
+            self._steps,
+            largest=self._largest,
+            loss=seen.loss,
+            shared=seen.shared,
         )
         self._workers.pause()
 
@@ -127,9 +136,13 @@ class FitMeasure:
             if seen is not None and seen.samples:
                 rows = seen.samples
                 if seen.shared:
-                    rows /= self._workers.processes  # each process knows the sum over all
+                    rows /= (
+                        self._workers.processes
+                    )  # each process knows the sum over all
             value = float(logs[self._quality])
-            self._workers.quality(self._quality, value * rows, rows, better=self._better)
+            self._workers.quality(
+                self._quality, value * rows, rows, better=self._better
+            )
         elif seen is not None:  # evaluated in this epoch, but not by this metric
             raise UserError(
                 f"a metric {self._quality!r} that model.fit logs",

@@ -24,7 +24,10 @@ class Evaluation(ABC):
     def __init__(self, task: Task) -> None:
         self._task = task
         self._start = {
-            name: [np.asarray(keras.ops.convert_to_numpy(variable)) for variable in metric.variables]
+            name: [
+                np.asarray(keras.ops.convert_to_numpy(variable))
+                for variable in metric.variables
+            ]
             for name, metric in task.metrics.items()
         }
 
@@ -35,11 +38,18 @@ class Evaluation(ABC):
     def added(self, inputs: Any, targets: Any) -> list[Any]:
         """Return what these rows add to the losses and to each metric's variables, as float64 tensors."""
         outputs = self._task.model(inputs, training=False)
-        sums = [keras.ops.sum(keras.ops.cast(self._task.loss(targets, outputs), "float64"))]
+        sums = [
+            keras.ops.sum(keras.ops.cast(self._task.loss(targets, outputs), "float64"))
+        ]
         for name, metric in self._task.metrics.items():
             start = self.start(name)
-            state = metric.stateless_update_state(start, *self._task.seen_by(name, targets, outputs))
-            sums += [keras.ops.cast(after - old, "float64") for after, old in zip(state, start, strict=True)]
+            state = metric.stateless_update_state(
+                start, *self._task.seen_by(name, targets, outputs)
+            )
+            sums += [
+                keras.ops.cast(after - old, "float64")
+                for after, old in zip(state, start, strict=True)
+            ]
         return sums
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
@@ -51,35 +61,52 @@ class Evaluation(ABC):
             if hasattr(metric, "parts") and self._task.class_names:
                 keys = class_keys(name, self._task.class_names)
                 parts |= {keys[index]: value for index, value in metric.parts().items()}
-        return results | {name: value for name, value in parts.items() if name not in results}
+        return results | {
+            name: value for name, value in parts.items() if name not in results
+        }
 
-    def _filled(self, states: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, keras.Metric]]:
+    def _filled(
+        self, states: Sequence[NDArray[np.float64]]
+    ) -> Iterator[tuple[str, keras.Metric]]:
         """Yield the metrics in turn; each holds its sums until the next is requested."""
         remaining = iter(states)
         for name, metric in self._task.metrics.items():
-            for variable, start in zip(metric.variables, self._start[name], strict=True):
+            for variable, start in zip(
+                metric.variables, self._start[name], strict=True
+            ):
                 variable.assign(np.asarray(start + next(remaining), variable.dtype))
             yield name, metric
             metric.reset_state()
 
-    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+    def constant(
+        self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]
+    ) -> float | None:
         """Return the quality of predicting `answer` (shape [classes]) everywhere; None if not for classes.
 
         A single channel, or none, is the probability of the second of two classes. No variable is assigned,
         which could be a collective, so a single process may call this.
         """
         name, metric = next(iter(self._task.metrics.items()))
-        outputs: list[Any] = getattr(self._task.model, "outputs", [])  # unknown for a subclassed model
+        outputs: list[Any] = getattr(
+            self._task.model, "outputs", []
+        )  # unknown for a subclassed model
         shape = tuple(outputs[0].shape[1:]) if len(outputs) == 1 else None
         tensor = keras.ops.convert_to_tensor
         state = self.start(name)
         for part in targets:
             ours = shape == (*part.shape[1:], len(answer))
-            second = len(answer) == 2 and shape in (part.shape[1:], (*part.shape[1:], 1))
+            second = len(answer) == 2 and shape in (
+                part.shape[1:],
+                (*part.shape[1:], 1),
+            )
             if shape is None or not (ours or second):
                 return None
-            answers = np.broadcast_to(answer if ours else answer[1], (len(part), *shape))
-            state = metric.stateless_update_state(state, tensor(part), tensor(answers, "float32"))
+            answers = np.broadcast_to(
+                answer if ours else answer[1], (len(part), *shape)
+            )
+            state = metric.stateless_update_state(
+                state, tensor(part), tensor(answers, "float32")
+            )
         return float(keras.ops.convert_to_numpy(metric.stateless_result(state)))
 
     def start(self, metric: str) -> list[Any]:
@@ -97,9 +124,16 @@ class KerasInference:
     """
 
     def __init__(
-        self, model: Any, task: Callable[[], Task], within: Callable[[Any], Any] = lambda call: call
+        self,
+        model: Any,
+        task: Callable[[], Task],
+        within: Callable[[Any], Any] = lambda call: call,
     ) -> None:
-        self._model, self._call, self._find_task = model, within(partial(model, training=False)), task
+        self._model, self._call, self._find_task = (
+            model,
+            within(partial(model, training=False)),
+            task,
+        )
 
     @cached_property
     def _task(self) -> Task:
@@ -108,15 +142,24 @@ class KerasInference:
     def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
         outputs = self._outputs(inputs, scale)
         # For a PyTorch module, its probabilities.
-        told = outputs if isinstance(self._model, keras.Model) else self._model.probabilities(outputs)
+        told = (
+            outputs
+            if isinstance(self._model, keras.Model)
+            else self._model.probabilities(outputs)
+        )
         return _array(told, "float32")
 
-    def losses(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> NDArray[np.float64]:
+    def losses(
+        self, inputs: NDArray[Any], targets: NDArray[Any], scale: float
+    ) -> NDArray[np.float64]:
         true = keras.ops.convert_to_tensor(targets)
         return _array(self._task.loss(true, self._outputs(inputs, scale)), "float64")
 
     def _outputs(self, inputs: NDArray[Any], scale: float) -> Any:
-        tensor = keras.ops.cast(keras.ops.convert_to_tensor(inputs), keras.config.floatx()) * scale
+        tensor = (
+            keras.ops.cast(keras.ops.convert_to_tensor(inputs), keras.config.floatx())
+            * scale
+        )
         outputs = keras.tree.flatten(self._call(tensor))
         if len(outputs) != 1:
             raise UserError(
@@ -127,7 +170,9 @@ class KerasInference:
         return outputs[0]
 
 
-def open_inference(path: str, record: ModelRecord, within: Callable[[Any], Any]) -> KerasInference:
+def open_inference(
+    path: str, record: ModelRecord, within: Callable[[Any], Any]
+) -> KerasInference:
     """Load a `.keras` file, or a state dict into the module that the task builds."""
     if path.endswith(".pt"):
         built = build_module(path, record)

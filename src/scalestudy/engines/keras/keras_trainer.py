@@ -74,29 +74,42 @@ class KerasTrainer:
         halves: bool = False,
     ) -> None:
         self._group, train = group, point.train
-        self._load = partial(load_task, point.task, DataInfo.of(prepared, point.class_weights), train)
+        self._load = partial(
+            load_task, point.task, DataInfo.of(prepared, point.class_weights), train
+        )
         self._named = point.task, prepared.input_shape
         self._plain: Task | None = None
         with scope or nullcontext():
             self.task = task = self._load()
-            apart = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
+            apart = adapt(
+                task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm
+            )
             others = list(extra())
             self._phases = phases_of(task, rates, point, make(task))
         if apart and point.workers > 1 and group.rank == 0:
-            print(f"scalestudy: what these draw depends on the number of workers: {', '.join(apart)}")
+            print(
+                f"scalestudy: what these draw depends on the number of workers: {', '.join(apart)}"
+            )
         self._phase = 0
         task.model.optimizer = self.optimizer
-        optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]
+        optimizers = [
+            variable for phase in self._phases for variable in phase.optimizer.variables
+        ]
         self._all = [*task.model.variables, *optimizers, *others]
         layers = all_layers(task.model)
-        self.norms = [layer for layer in layers if getattr(layer, "keeps_statistics", False)]
+        self.norms = [
+            layer for layer in layers if getattr(layer, "keeps_statistics", False)
+        ]
         self.local = [
-            variable for layer in self.norms for variable in (layer.moving_mean, layer.moving_variance)
+            variable
+            for layer in self.norms
+            for variable in (layer.moving_mean, layer.moving_variance)
         ]
         own = {id(variable) for variable in self.local}
         self._common = [variable for variable in self._all if id(variable) not in own]
         self.variables: Sequence[Variable] = [
-            Variable(variable.dtype, tuple(variable.shape), id(variable) in own) for variable in self._all
+            Variable(variable.dtype, tuple(variable.shape), id(variable) in own)
+            for variable in self._all
         ]
         self.model_suffix = ".keras" if isinstance(task.model, keras.Model) else ".pt"
         self.computed: Callable[[], None] = lambda: None
@@ -104,7 +117,10 @@ class KerasTrainer:
         self.sense = task.sense
         self.parameters: int = task.model.count_params()
         limit = point.launch.bucket_bytes
-        self._cuts = [cut(task.model, phase.variables, limit, halves=halves) for phase in self._phases]
+        self._cuts = [
+            cut(task.model, phase.variables, limit, halves=halves)
+            for phase in self._phases
+        ]
 
     @property
     def phases(self) -> list[int]:
@@ -122,10 +138,16 @@ class KerasTrainer:
     @property
     def rate(self) -> float | None:
         settable = settable_rate(self.optimizer)
-        return None if settable is None else float(keras.ops.convert_to_numpy(settable.value))
+        return (
+            None
+            if settable is None
+            else float(keras.ops.convert_to_numpy(settable.value))
+        )
 
     def enter(self, step: int) -> None:
-        self._phase = max(index for index, phase in enumerate(self._phases) if phase.first <= step)
+        self._phase = max(
+            index for index, phase in enumerate(self._phases) if phase.first <= step
+        )
         self.task.model.optimizer = self.optimizer
 
     def set_rate(self, rate: float) -> None:
@@ -143,7 +165,9 @@ class KerasTrainer:
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
         return self._evaluation.results(sums)
 
-    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+    def constant(
+        self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]
+    ) -> float | None:
         return self._evaluation.constant(targets, answer)
 
     @property
@@ -154,7 +178,9 @@ class KerasTrainer:
     def with_statistics(self, sums: Sequence[NDArray[np.float64]]) -> Iterator[None]:
         before = self._copies(self.local)
         fresh = [
-            copies if value is None else np.broadcast_to(value, copies.shape).astype(copies.dtype)
+            copies
+            if value is None
+            else np.broadcast_to(value, copies.shape).astype(copies.dtype)
             for value, copies in zip(statistics_of(sums), before, strict=True)
         ]
         self._assign_copies(self.local, fresh)
@@ -168,13 +194,17 @@ class KerasTrainer:
         return [[array_of(weight) for weight in self.task.model.weights]]
 
     def not_finite(self) -> str | None:
-        for weight, value in zip(self.task.model.weights, self.weights()[0], strict=True):
+        for weight, value in zip(
+            self.task.model.weights, self.weights()[0], strict=True
+        ):
             if not np.isfinite(np.asarray(value, np.float64)).all():
                 return str(weight.path)
         return None
 
     def values(self) -> Values:
-        return Values([array_of(variable) for variable in self._common], self._copies(self.local))
+        return Values(
+            [array_of(variable) for variable in self._common], self._copies(self.local)
+        )
 
     def assign(self, values: Values) -> None:
         for variable, value in zip(self._common, values.common, strict=True):
@@ -197,7 +227,9 @@ class KerasTrainer:
         task = self.task
         for callback in task.callbacks:
             if isinstance(callback, WATCHING) and callback.mode == "auto":
-                better = task.senses.get(callback.monitor.removeprefix("val_"), UNKNOWN).better
+                better = task.senses.get(
+                    callback.monitor.removeprefix("val_"), UNKNOWN
+                ).better
                 callback.mode = {"higher": "max", "lower": "min", None: "auto"}[better]
         task.model.stop_training = False
         return keras.callbacks.CallbackList(
@@ -209,7 +241,9 @@ class KerasTrainer:
         return bool(self.task.model.stop_training)
 
     def flops(self) -> Flops:
-        if self.task.training_losses is not None:  # they may call the model any number of times
+        if (
+            self.task.training_losses is not None
+        ):  # they may call the model any number of times
             return Flops(None, ("training_losses",))
         return flops_of(self.task.model, self._phases[self._phase].variables)
 
@@ -235,7 +269,9 @@ class KerasTrainer:
     def _as_plain(self) -> Task:
         """Return the task without adapted layers, with the current weights."""
         self._plain = self._plain or self._load()
-        for variable, value in zip(self._plain.model.weights, self.weights()[0], strict=True):
+        for variable, value in zip(
+            self._plain.model.weights, self.weights()[0], strict=True
+        ):
             variable.assign(value)
         return self._plain
 

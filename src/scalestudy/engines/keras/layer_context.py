@@ -29,7 +29,9 @@ class Working(NamedTuple):
     calls: Counter[int] | None = None
 
 
-_local = threading.local()  # TensorFlow traces each replica of a process in its own thread
+_local = (
+    threading.local()
+)  # TensorFlow traces each replica of a process in its own thread
 
 
 @contextmanager
@@ -61,14 +63,24 @@ class Moments:
 
     def add(self, layer: Any, count: Any, mean: Any, variance: Any) -> None:
         """Add `count` values per channel with this mean and biased variance, both of shape [C]."""
-        count, mean, variance = (keras.ops.cast(value, "float64") for value in (count, mean, variance))
+        count, mean, variance = (
+            keras.ops.cast(value, "float64") for value in (count, mean, variance)
+        )
         sums = [count, count * mean, count * (variance + mean * mean)]
         before = self._sums.get(id(layer))
-        self._sums[id(layer)] = sums if before is None else [a + b for a, b in zip(before, sums, strict=True)]
+        self._sums[id(layer)] = (
+            sums
+            if before is None
+            else [a + b for a, b in zip(before, sums, strict=True)]
+        )
 
     def sums(self, layers: Sequence[Any]) -> list[Any]:
         """Return for each layer the number of values (scalar), their sum and that of squares (shape [C])."""
-        return [part for layer in layers for part in self._sums.get(id(layer)) or _nothing(layer)]
+        return [
+            part
+            for layer in layers
+            for part in self._sums.get(id(layer)) or _nothing(layer)
+        ]
 
 
 def _nothing(layer: Any) -> list[Any]:
@@ -102,7 +114,9 @@ def momentum_of(layer: Any) -> float:
     return 0.0 if layer.momentum is None else 1 - float(layer.momentum)
 
 
-def statistics_of(sums: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64] | None]:
+def statistics_of(
+    sums: Sequence[NDArray[np.float64]],
+) -> list[NDArray[np.float64] | None]:
     """Return mean and biased variance of each layer from total `Moments.sums`; two of None without values.
 
     Then the layer is frozen, or evaluation does not use it. The variance is that of all values (Wu and

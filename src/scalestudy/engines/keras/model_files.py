@@ -44,10 +44,14 @@ def load_model(path: str, record: ModelRecord) -> keras.Model:
             if record.task
             else "If the model has code of its own that you trust, name its task file with --task."
         )
-        raise UserError(f"a Keras model that can be loaded: {path}", error_text(error), action) from error
+        raise UserError(
+            f"a Keras model that can be loaded: {path}", error_text(error), action
+        ) from error
 
 
-def load_weights(model: keras.Model, path: str, task: str, shape: Sequence[int]) -> None:
+def load_weights(
+    model: keras.Model, path: str, task: str, shape: Sequence[int]
+) -> None:
     """Load the weights in a `.keras` file, and nothing else of it, into the model of a task.
 
     Args:
@@ -63,9 +67,13 @@ def load_weights(model: keras.Model, path: str, task: str, shape: Sequence[int])
         stored = _stored_variables(path)
     except Exception as error:  # of zipfile or h5py, of many types
         action = "See that the file is whole."
-        raise UserError(f"a Keras model that can be loaded: {path}", error_text(error), action) from error
+        raise UserError(
+            f"a Keras model that can be loaded: {path}", error_text(error), action
+        ) from error
     # Keras leaves out what a file has besides the model's variables, such as further layers.
-    if stored > len(model.variables) and not any(map(_saves_otherwise, all_layers(model))):
+    if stored > len(model.variables) and not any(
+        map(_saves_otherwise, all_layers(model))
+    ):
         raise other_model(path, task, shape)
     try:
         model.load_weights(path)
@@ -78,8 +86,16 @@ def _stored_variables(path: str) -> int:
     import h5py
 
     names: list[str] = []
-    with zipfile.ZipFile(path) as archive, archive.open(WEIGHTS) as file, h5py.File(file, "r") as weights:
-        weights.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    with (
+        zipfile.ZipFile(path) as archive,
+        archive.open(WEIGHTS) as file,
+        h5py.File(file, "r") as weights,
+    ):
+        weights.visititems(
+            lambda name, item: (
+                names.append(name) if isinstance(item, h5py.Dataset) else None
+            )
+        )
     return sum(not name.startswith("optimizer/") for name in names)
 
 
@@ -108,7 +124,11 @@ def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -
     Raises:
         UserError: If it cannot be written in this form.
     """
-    missing = [name for name in ONNX if form == "onnx" and importlib.util.find_spec(name) is None]
+    missing = [
+        name
+        for name in ONNX
+        if form == "onnx" and importlib.util.find_spec(name) is None
+    ]
     if missing:
         raise UserError(
             "the packages that write ONNX",

@@ -30,11 +30,17 @@ def keep(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for layer, trainable in zip(layers, before, strict=True):  # outer ones first, as they set inner ones
+        for layer, trainable in zip(
+            layers, before, strict=True
+        ):  # outer ones first, as they set inner ones
             layer.trainable = trainable
 
 
-_TRANSPOSED = keras.layers.Conv1DTranspose, keras.layers.Conv2DTranspose, keras.layers.Conv3DTranspose
+_TRANSPOSED = (
+    keras.layers.Conv1DTranspose,
+    keras.layers.Conv2DTranspose,
+    keras.layers.Conv3DTranspose,
+)
 _COUNTED = (
     keras.layers.Dense,
     keras.layers.Conv1D,
@@ -51,7 +57,9 @@ _ATTENTION = (keras.layers.Attention, keras.layers.AdditiveAttention)
 """Layers that multiply without kernels."""
 
 
-def multiply_adds(model: keras.Model, variables: Sequence[keras.Variable]) -> list[int] | None:
+def multiply_adds(
+    model: keras.Model, variables: Sequence[keras.Variable]
+) -> list[int] | None:
     """Count the multiplications with each variable in a sample's forward pass; backward takes twice as many.
 
     Kernels of dense layers and convolutions count; biases and normalisation, which take little time, do not.
@@ -84,7 +92,10 @@ def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
         if work is None:
             uncounted.add(type(layer).__name__)
             continue
-        total += sum(count * (1 + behind + (variable in learns)) for variable, count in work.items())
+        total += sum(
+            count * (1 + behind + (variable in learns))
+            for variable, count in work.items()
+        )
         behind = behind or any(id(weight) in learns for weight in layer.weights)
     known = total and not uncounted
     return Flops(2.0 * total if known else None, tuple(sorted(uncounted)))
@@ -93,12 +104,20 @@ def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
 def _work(layer: keras.layers.Layer) -> dict[int, int] | None:
     """Return the multiplications per sample with each of a layer's own kernels, by id; None if unknown."""
     within = {id(weight) for inner in all_layers(layer)[1:] for weight in inner.weights}
-    kernels = [weight for weight in layer.weights if len(weight.shape) > 1 and id(weight) not in within]
+    kernels = [
+        weight
+        for weight in layer.weights
+        if len(weight.shape) > 1 and id(weight) not in within
+    ]
     looks_up = isinstance(layer, keras.layers.Embedding)
     if looks_up or (not kernels and not isinstance(layer, _ATTENTION)):
         return {}
     positions = _positions(layer) if isinstance(layer, _COUNTED) else None
-    return None if positions is None else {id(kernel): prod(kernel.shape) * positions for kernel in kernels}
+    return (
+        None
+        if positions is None
+        else {id(kernel): prod(kernel.shape) * positions for kernel in kernels}
+    )
 
 
 def _positions(layer: keras.layers.Layer) -> int | None:
@@ -107,7 +126,11 @@ def _positions(layer: keras.layers.Layer) -> int | None:
         shape = (layer.input if isinstance(layer, _TRANSPOSED) else layer.output).shape
     except (AttributeError, ValueError):  # it was not called on symbols exactly once
         return None
-    inner = shape[1:-1] if keras.config.image_data_format() == "channels_last" else shape[2:]
+    inner = (
+        shape[1:-1]
+        if keras.config.image_data_format() == "channels_last"
+        else shape[2:]
+    )
     return None if None in inner else prod(inner)
 
 
@@ -130,18 +153,28 @@ class Phase:
 
 
 def cut(
-    model: keras.Model, variables: Sequence[keras.Variable], limit: int | None, *, halves: bool = False
+    model: keras.Model,
+    variables: Sequence[keras.Variable],
+    limit: int | None,
+    *,
+    halves: bool = False,
 ) -> Buckets:
     """Divide the gradients of `variables` into buckets of `limit` bytes, or into two of equal work."""
     sizes = _bytes(variables)
-    return in_halves(multiply_adds(model, variables) or sizes) if halves else in_buckets(sizes, limit)
+    return (
+        in_halves(multiply_adds(model, variables) or sizes)
+        if halves
+        else in_buckets(sizes, limit)
+    )
 
 
 MakeOptimizer = Callable[[NDArray[np.float64], int, list[keras.Variable]], Any]
 """(rates of a phase, its first step, its variables) -> an optimizer that is built for them."""
 
 
-def phases_of(task: Task, rates: NDArray[np.float64], point: Point, make: MakeOptimizer) -> list[Phase]:
+def phases_of(
+    task: Task, rates: NDArray[np.float64], point: Point, make: MakeOptimizer
+) -> list[Phase]:
     """Return the phases of a run with these learning rates, shape [steps]."""
     train = point.train
     change = min(train.frozen_epochs, train.epochs) * (len(rates) // train.epochs)
@@ -151,9 +184,14 @@ def phases_of(task: Task, rates: NDArray[np.float64], point: Point, make: MakeOp
             continue
         with keep(task.model, frozen):
             variables = task.trained
-        phases.append(Phase(first, frozen, make(rates[first:stop], first, variables), variables))
+        phases.append(
+            Phase(first, frozen, make(rates[first:stop], first, variables), variables)
+        )
     return phases
 
 
 def _bytes(variables: Sequence[keras.Variable]) -> list[int]:
-    return [prod(variable.shape) * np.dtype(variable.dtype).itemsize for variable in variables]
+    return [
+        prod(variable.shape) * np.dtype(variable.dtype).itemsize
+        for variable in variables
+    ]

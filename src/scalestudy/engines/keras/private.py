@@ -19,17 +19,29 @@ def in_order(model: keras.Model) -> Iterator[keras.layers.Layer]:
     """Yield all layers of a model, in the order of computation if the model defines it."""
     for layer in model.layers:
         yield layer
-        yield from in_order(layer) if isinstance(layer, keras.Model) else all_layers(layer)[1:]
+        yield from (
+            in_order(layer) if isinstance(layer, keras.Model) else all_layers(layer)[1:]
+        )
 
 
 def untrainable(model: keras.Model) -> list[keras.Variable]:
     """Return the weights of a model that its layers made as not trainable; freezing a layer adds none."""
-    seeds = {id(generator.state) for layer in all_layers(model) for generator in seed_generators(layer)}
-    weights = [weight for layer in all_layers(model) for weight in layer._non_trainable_variables]
+    seeds = {
+        id(generator.state)
+        for layer in all_layers(model)
+        for generator in seed_generators(layer)
+    }
+    weights = [
+        weight
+        for layer in all_layers(model)
+        for weight in layer._non_trainable_variables
+    ]
     return [weight for weight in weights if id(weight) not in seeds]
 
 
-def exchange_variables(layer: keras.layers.Layer, variables: dict[str, keras.Variable]) -> None:
+def exchange_variables(
+    layer: keras.layers.Layer, variables: dict[str, keras.Variable]
+) -> None:
     """Replace variables of a built layer, by attribute name; the new ones come last in `layer.variables`."""
     for name in variables:
         layer._untrack_variable(getattr(layer, name))
@@ -42,21 +54,31 @@ def exchange_variables(layer: keras.layers.Layer, variables: dict[str, keras.Var
 def settable_rate(optimizer: keras.optimizers.Optimizer) -> Any:
     """Return the variable of an optimizer's learning rate, or None if it has a schedule."""
     rate = optimizer._learning_rate
-    return None if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule) else rate
+    return (
+        None
+        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
+        else rate
+    )
 
 
 def take_summed(optimizer: keras.optimizers.Optimizer) -> None:
     """Prevent an optimizer from summing gradients over replicas, as Keras does under tf.distribute."""
-    optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
+    optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: (
+        gradients_and_variables
+    )
 
 
-def replace_update(optimizer: keras.optimizers.Optimizer, update: Callable[..., None]) -> None:
+def replace_update(
+    optimizer: keras.optimizers.Optimizer, update: Callable[..., None]
+) -> None:
     """Make an optimizer update by `update(gradients, variables, rate)`, which also applies weight decay."""
     optimizer._backend_update_step = update
     optimizer._apply_weight_decay = lambda variables: None
 
 
-def moments_of(optimizer: keras.optimizers.Optimizer, variable: keras.Variable) -> list[keras.Variable]:
+def moments_of(
+    optimizer: keras.optimizers.Optimizer, variable: keras.Variable
+) -> list[keras.Variable]:
     """Return the moments that SGD or Adam keeps for a variable."""
     index = optimizer._get_variable_index(variable)
     if isinstance(optimizer, keras.optimizers.SGD):

@@ -12,13 +12,17 @@ from scalestudy.engines.tensorflow.distribute import MirroredReplicas, devices_o
 from scalestudy.engines.tensorflow.replicas import TensorGroup
 
 
-def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join the same workers as mirrored, with variables on the CPU.
 
     Raises:
         UserError: If there are fewer devices than workers.
     """
-    strategy = tf.distribute.experimental.CentralStorageStrategy(devices_of(workers, device))
+    strategy = tf.distribute.experimental.CentralStorageStrategy(
+        devices_of(workers, device)
+    )
     group = TensorGroup()
     return Joined(group, CentralReplicas(strategy, group, workers))
 

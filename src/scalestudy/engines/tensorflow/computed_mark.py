@@ -18,7 +18,9 @@ class ComputedMark:
 
     def __init__(self, watcher: Executor, losses: Any) -> None:
         self._made = time.perf_counter()
-        self._computed = None if losses is None else watcher.submit(_computed_at, losses)
+        self._computed = (
+            None if losses is None else watcher.submit(_computed_at, losses)
+        )
 
     def wait(self) -> None:
         """Wait until the device has computed all calls before."""

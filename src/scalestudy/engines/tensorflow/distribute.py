@@ -25,14 +25,18 @@ from scalestudy.util.errors import UserError
 SUM, MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 
 
-def join_mirrored(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join_mirrored(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join for MirroredStrategy: a worker on each GPU of this process, or on each of several logical CPUs.
 
     Raises:
         UserError: If there are fewer devices than workers.
     """
     strategy = tf.distribute.MirroredStrategy(devices_of(workers, device))
-    group = TensorGroup(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
+    group = TensorGroup(
+        communication="nccl" if device == "gpu" else "ring"
+    )  # MirroredStrategy's own choice
     return Joined(group, MirroredReplicas(strategy, group, workers))
 
 
@@ -54,7 +58,9 @@ def devices_of(workers: int, device: str) -> list[str]:
 
 def same_items(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
     """Whether two sequences hold the same objects in the same order."""
-    return len(ours) == len(theirs) and all(one is other for one, other in zip(ours, theirs, strict=True))
+    return len(ours) == len(theirs) and all(
+        one is other for one, other in zip(ours, theirs, strict=True)
+    )
 
 
 class MirroredReplicas(CompiledReplicas):
@@ -62,7 +68,9 @@ class MirroredReplicas(CompiledReplicas):
 
     overlaps_once = True
 
-    def __init__(self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int) -> None:
+    def __init__(
+        self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int
+    ) -> None:
         slices = [(worker, worker + 1) for worker in range(workers)]
         super().__init__(group, workers, slices=slices, size=workers)
         self._strategy = strategy
@@ -101,7 +109,10 @@ class MirroredReplicas(CompiledReplicas):
             return gradients, losses, loss_scale.overflow(gradients)
 
         gradients, losses, overflow = self._strategy.run(judged)
-        loss_scale.guard(self._local(overflow)[0], lambda: self._strategy.run(update, args=(gradients,)))
+        loss_scale.guard(
+            self._local(overflow)[0],
+            lambda: self._strategy.run(update, args=(gradients,)),
+        )
         return self._sum(losses)
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
@@ -111,10 +122,14 @@ class MirroredReplicas(CompiledReplicas):
         previous collective on this device is done.
         """
         context = tf.distribute.get_replica_context()
-        return sum_gradients(gradients, buckets, lambda part: context.all_reduce(SUM, part))
+        return sum_gradients(
+            gradients, buckets, lambda part: context.all_reduce(SUM, part)
+        )
 
     def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
-        return tf.nest.map_structure(self._sum, self._strategy.run(lambda: compute(slices[self._device()])))
+        return tf.nest.map_structure(
+            self._sum, self._strategy.run(lambda: compute(slices[self._device()]))
+        )
 
     def sync_sum(self, tensor: Any) -> Any:
         """Sum by TensorFlow's all-reduce in a replica, which is differentiable."""
@@ -135,11 +150,16 @@ class MirroredReplicas(CompiledReplicas):
                 for variable, mean in zip(variables, means, strict=True):
                     variable.assign(mean)
 
-            self._average = variables, tf.function(lambda: self._strategy.run(assign_means))
+            self._average = (
+                variables,
+                tf.function(lambda: self._strategy.run(assign_means)),
+            )
         self._average[1]()
 
     def _device(self) -> int:
-        replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
+        replica = tf.get_static_value(
+            tf.distribute.get_replica_context().replica_id_in_sync_group
+        )
         return int(replica)
 
     def _local(self, value: Any) -> list[Any]:
@@ -160,13 +180,17 @@ HOSTS = 2**30
 """Key of the collective group of all CPUs; the strategy numbers its own groups from 1."""
 
 
-def join_multiworker(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join_multiworker(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join with one worker in each process. TF_CONFIG must be set before TensorFlow is imported.
 
     On GPUs "auto" selects NCCL, because TensorFlow's AUTO does not.
     """
     chosen = "nccl" if (communication, device) == ("auto", "gpu") else communication
-    options = tf.distribute.experimental.CommunicationOptions(implementation=COMMUNICATION[chosen])
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=COMMUNICATION[chosen]
+    )
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     group = CollectiveGroup(strategy, placement, chosen)
     return Joined(group, CollectiveReplicas(group))
@@ -175,7 +199,9 @@ def join_multiworker(placement: Placement, *, workers: int, device: str, communi
 class CollectiveGroup(TensorGroup):
     """Processes that sum by TensorFlow's collectives, with one device per process."""
 
-    def __init__(self, strategy: tf.distribute.Strategy, placement: Placement, communication: str) -> None:
+    def __init__(
+        self, strategy: tf.distribute.Strategy, placement: Placement, communication: str
+    ) -> None:
         super().__init__(placement.rank, placement.size, communication=communication)
         self._strategy = strategy
         self._compiled: dict[Any, Callable[[Any], Any]] = {}
@@ -188,7 +214,9 @@ class CollectiveGroup(TensorGroup):
         form = values.dtype, values.shape
         with tf.device("CPU:0"):
             if form not in self._of_hosts:
-                function = tf.function(partial(self._ring, number=len(self._of_hosts)), autograph=False)
+                function = tf.function(
+                    partial(self._ring, number=len(self._of_hosts)), autograph=False
+                )
                 self._of_hosts[form] = function.get_concrete_function(
                     tf.TensorSpec(values.shape, values.dtype)
                 )
@@ -212,9 +240,13 @@ class CollectiveGroup(TensorGroup):
         """Sum a tensor over processes by TensorFlow's collective; compiled for each shape."""
         form = tensor.dtype, tuple(tensor.shape)
         if form not in self._compiled:
-            function = tf.function(lambda value: self.all_reduced([value])[0], autograph=False)
+            function = tf.function(
+                lambda value: self.all_reduced([value])[0], autograph=False
+            )
             # A concrete function, because TensorFlow warns of functions retraced for many shapes.
-            self._compiled[form] = function.get_concrete_function(tf.TensorSpec(tensor.shape, tensor.dtype))
+            self._compiled[form] = function.get_concrete_function(
+                tf.TensorSpec(tensor.shape, tensor.dtype)
+            )
         return self._compiled[form](tensor)
 
     def all_reduced(self, tensors: list[Any]) -> list[Any]:
@@ -223,7 +255,9 @@ class CollectiveGroup(TensorGroup):
         def all_reduce(*parts: Any) -> Any:
             # The identity places a tensor on the replica's device, as the all-reduce requires.
             values = [tf.identity(part) for part in parts]
-            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, values)
+            return tf.distribute.get_replica_context().all_reduce(
+                tf.distribute.ReduceOp.SUM, values
+            )
 
         return list(self._strategy.run(all_reduce, args=tuple(tensors)))
 
@@ -235,7 +269,9 @@ class CollectiveReplicas(CompiledReplicas):
     overlaps_once = True
 
     def __init__(self, group: CollectiveGroup) -> None:
-        super().__init__(group, group.size, slices=[(group.rank, group.rank + 1)], size=group.size)
+        super().__init__(
+            group, group.size, slices=[(group.rank, group.rank + 1)], size=group.size
+        )
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
         return sum_gradients(gradients, buckets, self.group.all_reduced)

@@ -10,11 +10,17 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Buckets, Joined, sum_gradients
 from scalestudy.engines.tensorflow import horovod_rendezvous
-from scalestudy.engines.tensorflow.replicas import CompiledReplicas, Gradients, TensorGroup
+from scalestudy.engines.tensorflow.replicas import (
+    CompiledReplicas,
+    Gradients,
+    TensorGroup,
+)
 from scalestudy.util.errors import UserError
 
 
-def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join with one worker in each process.
 
     Raises:
@@ -33,12 +39,19 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
     by = "nccl" if device == "gpu" and hvd.nccl_built() else controller
     group = HorovodGroup(placement.rank, placement.size, communication=by)
     slices = [(placement.rank, placement.rank + 1)]
-    return Joined(group, HorovodReplicas(group, placement.size, slices=slices, size=placement.size))
+    return Joined(
+        group,
+        HorovodReplicas(group, placement.size, slices=slices, size=placement.size),
+    )
 
 
 def built() -> dict[str, bool]:
     """Return what Horovod's library was built with, without starting Horovod."""
-    return {"gloo": bool(hvd.gloo_built()), "mpi": bool(hvd.mpi_built()), "nccl": bool(hvd.nccl_built())}
+    return {
+        "gloo": bool(hvd.gloo_built()),
+        "mpi": bool(hvd.mpi_built()),
+        "nccl": bool(hvd.nccl_built()),
+    }
 
 
 class HorovodGroup(TensorGroup):
@@ -47,13 +60,17 @@ class HorovodGroup(TensorGroup):
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sum over processes in host memory by Gloo or MPI; NCCL needs a separate GPU for each process."""
         with tf.device("CPU:0"):
-            return np.asarray(hvd.allreduce(tf.constant(values), op=hvd.Sum, name="host_sum").numpy())
+            return np.asarray(
+                hvd.allreduce(tf.constant(values), op=hvd.Sum, name="host_sum").numpy()
+            )
 
     def tensor_sum(self, tensor: Any) -> Any:
         return hvd.allreduce(tensor, op=hvd.Sum, name="tensor_sum")
 
     def build_record(self) -> dict[str, Any]:
-        return {"horovod": {**built(), "controller": "mpi" if hvd.mpi_enabled() else "gloo"}}
+        return {
+            "horovod": {**built(), "controller": "mpi" if hvd.mpi_enabled() else "gloo"}
+        }
 
     def close(self) -> None:
         """Shut Horovod down, so that no rank waits for one that has exited."""
@@ -72,7 +89,9 @@ class HorovodReplicas(CompiledReplicas):
             return gradients
         form = hvd.Compression.fp16 if self.compressed else hvd.Compression.none
         return sum_gradients(
-            gradients, buckets, lambda part: hvd.grouped_allreduce(part, op=hvd.Sum, compression=form)
+            gradients,
+            buckets,
+            lambda part: hvd.grouped_allreduce(part, op=hvd.Sum, compression=form),
         )
 
     def sync_sum(self, tensor: Any) -> Any:

@@ -126,7 +126,9 @@ def _meet(placement: Placement) -> None:
             "Stop the program that listens there (`ss -ltnp`), or start again: another job gets another"
             " port.",
         ) from error
-    threading.Thread(target=server.serve_forever, name="rendezvous", daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, name="rendezvous", daemon=True
+    ).start()
 
 
 def _check(placement: Placement) -> None:
@@ -143,7 +145,9 @@ def _check(placement: Placement) -> None:
     )
 
 
-def rendezvous_server(hosts: Sequence[str], address: str, port: int, secret: str) -> Any:
+def rendezvous_server(
+    hosts: Sequence[str], address: str, port: int, secret: str
+) -> Any:
     """Return the rendezvous server of Gloo's processes at this address, which requires the secret.
 
     Horovod's client does not sign requests (`horovod/common/gloo/http_store.h`), though its Python parts
@@ -173,7 +177,10 @@ def rendezvous_server(hosts: Sequence[str], address: str, port: int, secret: str
                 self.send_error(403)
                 return False
             # The other methods, inherited from Python's file server, would expose the working folder.
-            if self.command not in ("GET", "PUT", "DELETE") or scope_and_key.count("/") != 1:
+            if (
+                self.command not in ("GET", "PUT", "DELETE")
+                or scope_and_key.count("/") != 1
+            ):
                 self.send_error(400)
                 return False
             self.path = f"/{scope_and_key}"

@@ -34,7 +34,9 @@ def wheel() -> str | None:
         text = metadata.distribution("horovod").read_text("direct_url.json")
     except metadata.PackageNotFoundError:
         return None
-    return unquote(urlparse(json.loads(text)["url"]).path).split("/")[-2] if text else None
+    return (
+        unquote(urlparse(json.loads(text)["url"]).path).split("/")[-2] if text else None
+    )
 
 
 LIMIT = 300.0

@@ -34,7 +34,9 @@ class TableSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, step: Any) -> Any:
         """Return the rate of `step`, a scalar of Keras's float type."""
         rates = ops.convert_to_tensor(self.table, keras.config.floatx())
-        return ops.take(rates, ops.minimum(ops.cast(step, "int64"), len(self.table) - 1))
+        return ops.take(
+            rates, ops.minimum(ops.cast(step, "int64"), len(self.table) - 1)
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that recreate the schedule."""
@@ -59,18 +61,29 @@ def make_optimizer(
     if name in ("sgd", "momentum", "nesterov"):
         momentum = 0.0 if name == "sgd" else 0.9
         return keras.optimizers.SGD(
-            rate, momentum=momentum, nesterov=name == "nesterov", global_clipnorm=clip_norm
+            rate,
+            momentum=momentum,
+            nesterov=name == "nesterov",
+            global_clipnorm=clip_norm,
         )
     kind = ADAPTIVE[name]
     if scaling != "sqrt" or kappa == 1:
         return kind(rate, global_clipnorm=clip_norm)
     plain = kind(0.0)
-    beta_1, beta_2, epsilon = scale_averages(Averages(plain.beta_1, plain.beta_2, plain.epsilon), kappa)
-    return kind(rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, global_clipnorm=clip_norm)
+    beta_1, beta_2, epsilon = scale_averages(
+        Averages(plain.beta_1, plain.beta_2, plain.epsilon), kappa
+    )
+    return kind(
+        rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, global_clipnorm=clip_norm
+    )
 
 
 def optimizer_of(
-    point: Point, prepare: Callable[[Any], None], rates: NDArray[np.float64], first: int, variables: list[Any]
+    point: Point,
+    prepare: Callable[[Any], None],
+    rates: NDArray[np.float64],
+    first: int,
+    variables: list[Any],
 ) -> keras.Optimizer:
     """Return Keras's optimizer for a phase with these rates; call `prepare` with it before it is built."""
     train = point.train
@@ -115,7 +128,9 @@ def _update(
     update(optimizer, gradients, variables, rate)
 
 
-def _sgd(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+def _sgd(
+    optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any
+) -> None:
     momentum = tf.cast(optimizer.momentum, rate.dtype)
     for gradient, variable in zip(gradients, variables, strict=True):
         handle = variable.value.handle
@@ -130,12 +145,19 @@ def _sgd(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rat
                 use_nesterov=optimizer.nesterov,
             )
         else:
-            tf.raw_ops.ResourceApplyGradientDescent(var=handle, alpha=rate, delta=gradient)
+            tf.raw_ops.ResourceApplyGradientDescent(
+                var=handle, alpha=rate, delta=gradient
+            )
 
 
-def _adam(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+def _adam(
+    optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any
+) -> None:
     step = tf.cast(optimizer.iterations.value + 1, rate.dtype)
-    powers = [tf.pow(tf.cast(beta, rate.dtype), step) for beta in (optimizer.beta_1, optimizer.beta_2)]
+    powers = [
+        tf.pow(tf.cast(beta, rate.dtype), step)
+        for beta in (optimizer.beta_1, optimizer.beta_2)
+    ]
     constants = [optimizer.beta_1, optimizer.beta_2, optimizer.epsilon]
     beta1, beta2, epsilon = (tf.constant(value, rate.dtype) for value in constants)
     for gradient, variable in zip(gradients, variables, strict=True):

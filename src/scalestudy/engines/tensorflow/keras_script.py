@@ -24,8 +24,12 @@ class KerasScript:
 
     keras_callback = staticmethod(keras_callback)
 
-    def __init__(self, placement: Placement, gpu: int | None, *, alone: bool = False) -> None:
-        self.group: Group = OneProcess() if alone or placement.size == 1 else SecretGroup(placement)
+    def __init__(
+        self, placement: Placement, gpu: int | None, *, alone: bool = False
+    ) -> None:
+        self.group: Group = (
+            OneProcess() if alone or placement.size == 1 else SecretGroup(placement)
+        )
         self.device = "cpu" if gpu is None else f"GPU:{gpu}"
         self.threads = tf.config.threading.get_intra_op_parallelism_threads()
         self._gpu = gpu is not None

@@ -26,14 +26,18 @@ AHEAD = 2
 """Steps scheduled ahead for each worker."""
 
 
-def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join as worker 0, server and coordinator. All other processes must serve, with TF_CONFIG set."""
     gpu(0)  # cached now, because TensorFlow later lists the workers' GPUs as well
     cores = granted()
     serve(placement, threads=len(cores))
     cluster = _cluster()
     _start(cluster, "ps", 0, threads=1)
-    coordinator = resolvers.SimpleClusterResolver(cluster, task_type="chief", task_id=0, rpc_layer="grpc")
+    coordinator = resolvers.SimpleClusterResolver(
+        cluster, task_type="chief", task_id=0, rpc_layer="grpc"
+    )
     # By default TensorFlow waits forever for a process that has ended, and holds the GIL meanwhile.
     os.environ["GRPC_FAIL_FAST"] = "true"
     try:
@@ -77,7 +81,9 @@ class ScheduledReplicas(MirroredReplicas):
     copies_weights = False
     overtakes = True
 
-    def __init__(self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int) -> None:
+    def __init__(
+        self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int
+    ) -> None:
         super().__init__(strategy, group, 1)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self._under_way: deque[Scheduled] = deque()

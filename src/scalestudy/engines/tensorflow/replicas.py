@@ -55,7 +55,9 @@ def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> G
             first=tf.logical_and(whole.first, tf.equal(index, 0)),
         )
 
-    def added(sums: tuple[Gradients, Any], more: tuple[Gradients, Any]) -> tuple[Gradients, Any]:
+    def added(
+        sums: tuple[Gradients, Any], more: tuple[Gradients, Any]
+    ) -> tuple[Gradients, Any]:
         return [a + b for a, b in zip(sums[0], more[0], strict=True)], sums[1] + more[1]
 
     def total(whole: Slice) -> tuple[Gradients, Any]:
@@ -64,12 +66,17 @@ def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> G
 
         first, last = tf.constant(0, tf.int64), tf.constant(parts - 1, tf.int64)
         if variables:
-            sums = [tf.zeros(value.shape, value.dtype) for value in variables], tf.zeros([], tf.float64)
+            sums = (
+                [tf.zeros(value.shape, value.dtype) for value in variables],
+                tf.zeros([], tf.float64),
+            )
             begun, end = first, last
         else:
             sums = gradient(part_of(whole, first))
             begun, end = first + 1, last + 1
-        _, *sums = tf.while_loop(lambda index, *_: index < end, body, (begun, *sums), parallel_iterations=1)
+        _, *sums = tf.while_loop(
+            lambda index, *_: index < end, body, (begun, *sums), parallel_iterations=1
+        )
         return added(sums, gradient(part_of(whole, last))) if variables else tuple(sums)
 
     return total
@@ -124,7 +131,10 @@ class CompiledReplicas(Replicas):
         flat = tf.concat([tf.reshape(part, [-1]) for part in sums], 0).numpy()
         ends = np.cumsum([part.shape.num_elements() for part in sums])
         pieces = np.split(flat, ends[:-1])
-        return [piece.reshape(tuple(part.shape)) for piece, part in zip(pieces, sums, strict=True)]
+        return [
+            piece.reshape(tuple(part.shape))
+            for piece, part in zip(pieces, sums, strict=True)
+        ]
 
     def step(
         self,
@@ -157,7 +167,9 @@ class CompiledReplicas(Replicas):
             loss_scale.guard(loss_scale.overflow(gradients), lambda: update(gradients))
         return losses
 
-    def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
+    def worker_sums(
+        self, gradient: Gradient, part: Slice, *, together: bool
+    ) -> tuple[Gradients, Any]:
         """Return gradients and losses of a device's slice, summed over the workers it computes. Compiled."""
         return gradient(part)
 
@@ -199,7 +211,9 @@ class VirtualReplicas(CompiledReplicas):
     their exchange.
     """
 
-    def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
+    def worker_sums(
+        self, gradient: Gradient, part: Slice, *, together: bool
+    ) -> tuple[Gradients, Any]:
         if together or self.workers == 1:
             return gradient(part)
         return in_parts(gradient, self.workers)(part)
@@ -211,13 +225,17 @@ def tensors(joined: Joined) -> tuple[TensorGroup, CompiledReplicas]:
     return joined.replicas.group, joined.replicas
 
 
-def join_single(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join_single(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join for the strategy "single": one worker in one process, the reference for all others."""
     group = TensorGroup()
     return Joined(group, CompiledReplicas(group, 1, slices=[(0, 1)]))
 
 
-def join_virtual(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join_virtual(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join for the strategy "virtual": all workers in one process."""
     group = TensorGroup()
     return Joined(group, VirtualReplicas(group, workers, slices=[(0, workers)]))

@@ -55,7 +55,12 @@ def slurm_variables(placement: Placement, gpus: int) -> dict[str, str]:
 
 
 def set_environment(
-    strategy: str, placement: Placement, *, workers: int, device: Literal["cpu", "gpu"], gpus: int
+    strategy: str,
+    placement: Placement,
+    *,
+    workers: int,
+    device: Literal["cpu", "gpu"],
+    gpus: int,
 ) -> None:
     """Set what a script of this strategy needs, in this process and before the script starts.
 
@@ -71,7 +76,9 @@ def set_environment(
         RunError: If rank 0 is not reached in time.
     """
     hold_secret()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # no lines on the instructions of the CPU
+    os.environ.setdefault(
+        "TF_CPP_MIN_LOG_LEVEL", "1"
+    )  # no lines on the instructions of the CPU
     os.environ.pop(TF_CONFIG, None)
     if placement.source == "torchrun":  # local: under srun, its own variables are there
         os.environ.update(slurm_variables(placement, gpus))
@@ -93,7 +100,9 @@ def _unset_proxies(variables: MutableMapping[str, str]) -> None:
     """Unset the proxies, to which gRPC would send the workers' traffic."""
     for name in PROXIES:
         if name in variables:
-            print(f"scalestudy: {name} is unset for {MULTIWORKER.name}", file=sys.stderr)
+            print(
+                f"scalestudy: {name} is unset for {MULTIWORKER.name}", file=sys.stderr
+            )
             del variables[name]
 
 

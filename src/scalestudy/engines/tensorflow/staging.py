@@ -28,12 +28,16 @@ def tensor(array: NDArray[Any], place: str | None = None) -> Any:
 
     The array must not change while the tensor is used. The tensor keeps its memory alive.
     """
-    if array.ctypes.data % ALIGNMENT or not (array.flags.c_contiguous and array.flags.writeable):
+    if array.ctypes.data % ALIGNMENT or not (
+        array.flags.c_contiguous and array.flags.writeable
+    ):
         with tf.device("CPU:0"):
             there = tf.convert_to_tensor(array)
     else:
         there = tf.experimental.dlpack.from_dlpack(array.__dlpack__())
-    if place is None or array.dtype == np.int32:  # TensorFlow keeps int32 in host memory
+    if (
+        place is None or array.dtype == np.int32
+    ):  # TensorFlow keeps int32 in host memory
         return there
     with tf.device(place):
         return tf.identity(there)
@@ -87,9 +91,16 @@ class Compiled:
         *,
         fixed: bool = False,
         columns: tuple[Described, Described] | None = None,
-        call: Callable[[Any, list[Slice]], Any] = lambda function, slices: function(slices),
+        call: Callable[[Any, list[Slice]], Any] = lambda function, slices: function(
+            slices
+        ),
     ) -> None:
-        self._function, self._fixed, self._columns, self._call = function, fixed, columns, call
+        self._function, self._fixed, self._columns, self._call = (
+            function,
+            fixed,
+            columns,
+            call,
+        )
         self._compiled: Any = None
 
     def __call__(self, call: Call) -> Any:
@@ -98,11 +109,15 @@ class Compiled:
         if self._compiled is None:
             fixed = self._fixed or (self._columns is None and gpu(0) is not None)
             signature = None if fixed else [_any_size(slices, self._columns)]
-            self._compiled = tf.function(self._function, input_signature=signature, autograph=False)
+            self._compiled = tf.function(
+                self._function, input_signature=signature, autograph=False
+            )
         return self._call(self._compiled, slices)
 
 
-def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) -> list[Slice]:
+def _any_size(
+    slices: list[Slice], columns: tuple[Described, Described] | None
+) -> list[Slice]:
     def spec(tensor: Any, column: Column | None = None) -> Any:
         lengths = tensor.shape.as_list()  # steps and rows first
         if len(lengths) > 1:
@@ -114,7 +129,9 @@ def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) 
     def specs(part: Slice) -> Slice:
         inputs, targets = (
             map_columns(spec, arrays, *described)
-            for arrays, described in zip(part[:2], zip(columns) if columns else ((), ()), strict=True)
+            for arrays, described in zip(
+                part[:2], zip(columns) if columns else ((), ()), strict=True
+            )
         )
         return Slice(inputs, targets, *(spec(number) for number in part[2:]))
 
@@ -126,10 +143,15 @@ def scale_inputs(inputs: Any, scale: float | None) -> Any:
     if scale is None:
         return in_floatx(inputs)
     floatx = keras.config.floatx()
-    return map_columns(lambda stored: tf.cast(stored, floatx) * tf.constant(scale, floatx), inputs)
+    return map_columns(
+        lambda stored: tf.cast(stored, floatx) * tf.constant(scale, floatx), inputs
+    )
 
 
 def in_floatx(columns: Any) -> Any:
     """Cast floating-point columns to Keras's float type; leave other types unchanged."""
     floatx = keras.config.floatx()
-    return map_columns(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, columns)
+    return map_columns(
+        lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array,
+        columns,
+    )

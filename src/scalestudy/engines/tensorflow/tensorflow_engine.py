@@ -86,7 +86,9 @@ class TensorFlow:
             at_once=max(2, lanes) if point.workers > 1 else 1,
             cpu_devices=lanes if device == "cpu" else 1,
             deterministic=op_determinism(
-                deterministic=point.train.deterministic, xla=point.train.xla, device=device
+                deterministic=point.train.deterministic,
+                xla=point.train.xla,
+                device=device,
             ),
         )
         begin(point.seed, precision)
@@ -113,10 +115,16 @@ class TensorFlow:
     def gpu_memory(self, device: str) -> list[tuple[int | None, int | None]]:
         if device == "cpu":
             return []
-        return [(_peak(gpu.name), None) for gpu in tf.config.list_logical_devices("GPU")]
+        return [
+            (_peak(gpu.name), None) for gpu in tf.config.list_logical_devices("GPU")
+        ]
 
     def trainer(
-        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
+        self,
+        point: Point,
+        prepared: Prepared,
+        rates: NDArray[np.float64],
+        joined: Joined,
     ) -> TensorFlowTrainer:
         return TensorFlowTrainer(point, prepared, rates, joined)
 
@@ -142,7 +150,11 @@ class TensorFlow:
             with tf.GradientTape() as tape:
                 objective, losses = compute()
             known = {id(value) for value in values}
-            stray[:] = [variable.name for variable in tape.watched_variables() if id(variable) not in known]
+            stray[:] = [
+                variable.name
+                for variable in tape.watched_variables()
+                if id(variable) not in known
+            ]
             gradients = tape.gradient(objective, values)
             reached[:] = [gradient is not None for gradient in gradients]
             return losses
@@ -154,7 +166,11 @@ class TensorFlow:
 def _peak(device: str) -> int | None:
     try:
         return int(tf.config.experimental.get_memory_info(device)["peak"])
-    except (ValueError, KeyError, tf.errors.OpError):  # from allocators without counters
+    except (
+        ValueError,
+        KeyError,
+        tf.errors.OpError,
+    ):  # from allocators without counters
         return None
 
 

@@ -56,14 +56,28 @@ class BatchNorm(keras.layers.BatchNormalization):
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Normalise `inputs` (shape [B, ..., C])."""
         if mask is not None:
-            raise NotImplementedError("Expected no mask. Received: a mask. Normalise before masking.")
+            raise NotImplementedError(
+                "Expected no mask. Received: a mask. Normalise before masking."
+            )
         worker, moments = current(), collect(tf.compat.v1.get_default_graph())
         wide = inputs.dtype in (tf.float16, tf.bfloat16)
         # On CPUs the fused kernel takes six times as long in these types as in float32.
-        x = inputs if not wide or (self._fused(inputs) and gpu(0)) else tf.cast(inputs, tf.float32)
+        x = (
+            inputs
+            if not wide or (self._fused(inputs) and gpu(0))
+            else tf.cast(inputs, tf.float32)
+        )
         dtype = tf.float32 if wide else x.dtype
-        gamma = tf.cast(self.gamma.value, dtype) if self.scale else tf.ones(x.shape[-1:], dtype)
-        beta = tf.cast(self.beta.value, dtype) if self.center else tf.zeros(x.shape[-1:], dtype)
+        gamma = (
+            tf.cast(self.gamma.value, dtype)
+            if self.scale
+            else tf.ones(x.shape[-1:], dtype)
+        )
+        beta = (
+            tf.cast(self.beta.value, dtype)
+            if self.center
+            else tf.zeros(x.shape[-1:], dtype)
+        )
         if not (training or moments) or not self.trainable:
             mean = tf.cast(self.moving_mean.value, dtype)
             variance = tf.cast(self.moving_variance.value, dtype)
@@ -97,7 +111,9 @@ class BatchNorm(keras.layers.BatchNormalization):
             # The op returns the unbiased variance; Keras and the other branches use the biased one.
             variance = out.batch_variance * ((count - 1) / count)
             if moments:
-                moments.add(self, tf.size(x, tf.int64) // x.shape[-1], out.batch_mean, variance)
+                moments.add(
+                    self, tf.size(x, tf.int64) // x.shape[-1], out.batch_mean, variance
+                )
             else:
                 self._move(out.batch_mean, variance, worker)
             return tf.cast(out.y, inputs.dtype)
@@ -133,8 +149,13 @@ class BatchNorm(keras.layers.BatchNormalization):
         variance = tf.maximum(squares / pixels - tf.square(mean), 0)
         return mean + about, variance
 
-    def _move(self, mean: Any, variance: Any, worker: Working | None, shared: bool = False) -> None:
-        for variable, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
+    def _move(
+        self, mean: Any, variance: Any, worker: Working | None, shared: bool = False
+    ) -> None:
+        for variable, value in (
+            (self.moving_mean, mean),
+            (self.moving_variance, variance),
+        ):
             dtype = variable.value.dtype
             keep = tf.constant(self.momentum, dtype)
             add = 1 - keep
@@ -146,7 +167,11 @@ class BatchNorm(keras.layers.BatchNormalization):
 
 class _Drawing(RowNoise):
     def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
-        draw = tf.raw_ops.StatelessRandomNormalV2 if normal else tf.raw_ops.StatelessRandomUniformV2
+        draw = (
+            tf.raw_ops.StatelessRandomNormalV2
+            if normal
+            else tf.raw_ops.StatelessRandomUniformV2
+        )
         start, step = worker.slice.start, worker.slice.step
         lengths = zip(tf.unstack(tf.shape(inputs)), inputs.shape, strict=True)
         rows, *known = (length if fixed is None else fixed for length, fixed in lengths)
@@ -155,7 +180,10 @@ class _Drawing(RowNoise):
             shape=tf.stack([rows, groups * GROUP]),
             key=tf.constant([key], tf.uint64),
             counter=tf.stack(
-                [tf.cast(start * tf.cast(groups, start.dtype), tf.uint64), tf.cast(step, tf.uint64)]
+                [
+                    tf.cast(start * tf.cast(groups, start.dtype), tf.uint64),
+                    tf.cast(step, tf.uint64),
+                ]
             ),
             alg=PHILOX,
             dtype=tf.float32,

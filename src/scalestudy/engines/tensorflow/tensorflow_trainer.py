@@ -32,7 +32,13 @@ from scalestudy.engines.tensorflow.replicas import (
     in_parts,
     tensors,
 )
-from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scale_inputs, stage
+from scalestudy.engines.tensorflow.staging import (
+    Compiled,
+    gpu,
+    in_floatx,
+    scale_inputs,
+    stage,
+)
 from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
 from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
@@ -40,7 +46,9 @@ from scalestudy.util.errors import UserError
 
 def step_of(part: Slice, index: Any, place: str | None) -> Slice:
     """Return the slice of step `index` of a call, whose arrays are on the device `place`."""
-    with tf.device(place):  # without it, TensorFlow would copy all arrays to the first GPU and back
+    with tf.device(
+        place
+    ):  # without it, TensorFlow would copy all arrays to the first GPU and back
         part = part.mapped(itemgetter(index), step=part.step + tf.cast(index, tf.int64))
     return part._replace(first=tf.constant(True))
 
@@ -67,19 +75,34 @@ def gradient_of(
         real = tf.cast(part.count > 0, floatx)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            with working(Working(part, share, sync_sum, Counter())), keep(model, frozen):
+            with (
+                working(Working(part, share, sync_sum, Counter())),
+                keep(model, frozen),
+            ):
                 if task.training_losses is not None:
-                    sample_losses = task.training_losses(model, task.loss, part.inputs, part.targets)
+                    sample_losses = task.training_losses(
+                        model, task.loss, part.inputs, part.targets
+                    )
                 else:
-                    sample_losses = task.loss(part.targets, model(part.inputs, training=True))
+                    sample_losses = task.loss(
+                        part.targets, model(part.inputs, training=True)
+                    )
             losses = real * tf.reduce_sum(tf.cast(sample_losses, floatx))
             objective = losses / total
-            if model.losses:  # regularisers count once per global batch, divided by samples
-                objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
+            if (
+                model.losses
+            ):  # regularisers count once per global batch, divided by samples
+                objective += (
+                    tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
+                )
             if loss_scale:
                 objective *= tf.cast(loss_scale.value, objective.dtype)
-        gradients = tape.gradient(objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return [tf.convert_to_tensor(value) for value in gradients], tf.cast(losses, tf.float64)
+        gradients = tape.gradient(
+            objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        return [tf.convert_to_tensor(value) for value in gradients], tf.cast(
+            losses, tf.float64
+        )
 
     return gradient
 
@@ -87,7 +110,13 @@ def gradient_of(
 class TensorFlowTrainer(KerasTrainer):
     """Model, optimizer and compiled functions of one process; see `Trainer` and `Engine.trainer`."""
 
-    def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
+    def __init__(
+        self,
+        point: Point,
+        prepared: Prepared,
+        rates: NDArray[np.float64],
+        joined: Joined,
+    ) -> None:
         group, self._replicas = tensors(joined)
         self._replicas.compressed = point.launch.compression == "fp16"
         self._scale = prepared.scale
@@ -130,21 +159,35 @@ class TensorFlowTrainer(KerasTrainer):
         columns = prepared.columns if prepared.has_sequences else None
         compiled = partial(Compiled, columns=columns)
         self._train = [
-            compiled(self._train_call(point, phase, buckets), fixed=train.xla, call=self._replicas.call)
+            compiled(
+                self._train_call(point, phase, buckets),
+                fixed=train.xla,
+                call=self._replicas.call,
+            )
             for phase, buckets in zip(self._phases, self._cuts, strict=True)
         ]
-        self._evaluation = CompiledEvaluation(self.task, self._replicas, scale=self._scale, columns=columns)
+        self._evaluation = CompiledEvaluation(
+            self.task, self._replicas, scale=self._scale, columns=columns
+        )
         self._statistics = [
-            compiled(self._statistics_call(phase.frozen), call=self._replicas.sums) for phase in self._phases
+            compiled(self._statistics_call(phase.frozen), call=self._replicas.sums)
+            for phase in self._phases
         ]
 
-    def _train_call(self, point: Point, phase: Phase, buckets: Buckets) -> Callable[[list[Slice]], Any]:
+    def _train_call(
+        self, point: Point, phase: Phase, buckets: Buckets
+    ) -> Callable[[list[Slice]], Any]:
         """Return a function: slices of a call -> sum of losses in this process; it updates the weights.
 
         A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch). Thus the
         sum over workers, in `buckets`, is the gradient of the global mean, for slices of any size.
         """
-        task, replicas, train, loss_scale = self.task, self._replicas, point.train, self.loss_scale
+        task, replicas, train, loss_scale = (
+            self.task,
+            self._replicas,
+            point.train,
+            self.loss_scale,
+        )
         trained = phase.variables
         variables = [variable.value for variable in trained]
         synchronised = train.sync_batch_norm and bool(self.local)
@@ -157,20 +200,36 @@ class TensorFlowTrainer(KerasTrainer):
             frozen=phase.frozen,
             loss_scale=loss_scale,
         )
-        compute = tf.function(gradient, jit_compile=True, autograph=False) if train.xla else gradient
+        compute = (
+            tf.function(gradient, jit_compile=True, autograph=False)
+            if train.xla
+            else gradient
+        )
         if train.accumulate > 1:
             compute = in_parts(compute, train.accumulate, variables)
 
         def update(gradients: Gradients) -> None:
             if loss_scale:
-                gradients = [value / tf.cast(loss_scale.value, value.dtype) for value in gradients]
+                gradients = [
+                    value / tf.cast(loss_scale.value, value.dtype)
+                    for value in gradients
+                ]
             phase.optimizer.apply(gradients, trained)
 
         def one(call: list[Slice], index: Any) -> Any:
-            slices = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
+            slices = [
+                step_of(part, index, gpu(device)) for device, part in enumerate(call)
+            ]
             if replicas.overtakes:
                 phase.optimizer.iterations.assign(slices[0].step - phase.first)
-            return replicas.step(compute, update, slices, loss_scale, buckets=buckets, together=synchronised)
+            return replicas.step(
+                compute,
+                update,
+                slices,
+                loss_scale,
+                buckets=buckets,
+                together=synchronised,
+            )
 
         def train_call(call: list[Slice]) -> Any:
             if leaves(call[0].inputs)[0].shape[0] == 1:
@@ -187,13 +246,21 @@ class TensorFlowTrainer(KerasTrainer):
 
     def _statistics_call(self, frozen: Sequence[str]) -> Callable[[list[Slice]], Any]:
         """Return a function: slices of a step -> the sums of `Trainer.statistics` without `frozen` layers."""
-        model, norms, replicas, scale = self.task.model, self.norms, self._replicas, self._scale
+        model, norms, replicas, scale = (
+            self.task.model,
+            self.norms,
+            self._replicas,
+            self._scale,
+        )
 
         def of_slice(part: Slice) -> list[Any]:
             part = part.mapped(itemgetter(0))
             inputs = scale_inputs(part.inputs, scale)
             real = tf.cast(part.count > 0, tf.float64)
-            with keep(model, frozen), collecting(tf.compat.v1.get_default_graph()) as moments:
+            with (
+                keep(model, frozen),
+                collecting(tf.compat.v1.get_default_graph()) as moments,
+            ):
                 model(inputs, training=False)
             return [real * value for value in moments.sums(norms)]
 
@@ -229,18 +296,26 @@ class TensorFlowTrainer(KerasTrainer):
         return values
 
     def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
-        return [np.stack(self._replicas.copies(variable.value)) for variable in variables]
+        return [
+            np.stack(self._replicas.copies(variable.value)) for variable in variables
+        ]
 
-    def _assign_copies(self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]) -> None:
+    def _assign_copies(
+        self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]
+    ) -> None:
         for variable, rows in zip(variables, copies, strict=True):
-            for part, row in zip(self._replicas.parts(variable.value), rows, strict=True):
+            for part, row in zip(
+                self._replicas.parts(variable.value), rows, strict=True
+            ):
                 part.assign(cast(row, variable.dtype))
 
     def average(self) -> None:
         self._replicas.average([variable.value for variable in self.local])
 
     def weights(self) -> list[list[NDArray[Any]]]:
-        copies = [self._replicas.copies(weight.value) for weight in self.task.model.weights]
+        copies = [
+            self._replicas.copies(weight.value) for weight in self.task.model.weights
+        ]
         return [list(copy) for copy in zip(*copies, strict=True)]
 
 
@@ -268,11 +343,16 @@ class CompiledEvaluation(Evaluation):
             part = part.mapped(itemgetter(0))
             targets = in_floatx(part.targets) if scale is None else part.targets
             real = tf.cast(part.count > 0, tf.float64)
-            total, *states = (real * added for added in self.added(scale_inputs(part.inputs, scale), targets))
+            total, *states = (
+                real * added
+                for added in self.added(scale_inputs(part.inputs, scale), targets)
+            )
             return [total, tf.cast(part.count, tf.float64), *states]
 
         self._compute = Compiled(
-            lambda call: replicas.total(of_slice, call), columns=columns, call=replicas.sums
+            lambda call: replicas.total(of_slice, call),
+            columns=columns,
+            call=replicas.sums,
         )
 
     def sums(self, call: Call) -> list[Any]:

@@ -11,7 +11,13 @@ from types import MappingProxyType
 from scalestudy.cluster.resolve import PROXIES
 from scalestudy.engines.tensorflow import installation
 from scalestudy.engines.tensorflow.installation import explain, gpu_log
-from scalestudy.plugins.engines import Collective, EngineTraits, Process, Requirement, StrategyLibrary
+from scalestudy.plugins.engines import (
+    Collective,
+    EngineTraits,
+    Process,
+    Requirement,
+    StrategyLibrary,
+)
 from scalestudy.plugins.strategies import Rendezvous, Traits
 from scalestudy.util.errors import UserError
 
@@ -33,7 +39,9 @@ def tf_config(process: Process, *, served: bool = False) -> str:
             f"hosts {list(hosts)}, port {port} (from {process.source})",
             "Start it with `scalestudy run`, or with a launcher that names its hosts.",
         )
-    workers = [f"{host}:{port + hosts[:other].count(host)}" for other, host in enumerate(hosts)]
+    workers = [
+        f"{host}:{port + hosts[:other].count(host)}" for other, host in enumerate(hosts)
+    ]
     cluster = {"worker": workers}
     if served:
         free = port + hosts.count(hosts[0])
@@ -207,13 +215,17 @@ class TensorFlowTraits(EngineTraits):
     default_strategy = NATIVE.name
     across = MULTIWORKER.name
     model_suffixes = (".keras",)
-    export_forms = MappingProxyType({"keras": ".keras", "savedmodel": "", "onnx": ".onnx"})
+    export_forms = MappingProxyType(
+        {"keras": ".keras", "savedmodel": "", "onnx": ".onnx"}
+    )
     requirements = (
         Requirement("TensorFlow", ("tensorflow", "tensorflow-cpu"), ">=2.21,<2.22"),
         Requirement("Keras", ("keras",), ">=3.12,<4"),
     )
     gpu_extra = "gpu"
-    install = "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`."
+    install = (
+        "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`."
+    )
     libraries = (
         StrategyLibrary(
             "horovod",
@@ -227,7 +239,14 @@ class TensorFlowTraits(EngineTraits):
     )
     collectives = (
         Collective("ring", "TensorFlow RING", MULTIWORKER, TCP, communication="ring"),
-        Collective("auto", "TensorFlow AUTO", MULTIWORKER, TCP, communication="auto", spare=True),
+        Collective(
+            "auto",
+            "TensorFlow AUTO",
+            MULTIWORKER,
+            TCP,
+            communication="auto",
+            spare=True,
+        ),
         Collective(
             "nccl",
             "TensorFlow NCCL",
@@ -286,9 +305,14 @@ class TensorFlowTraits(EngineTraits):
             TF_CONFIG: None,
         }
         if gpus:
-            changes |= {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_GPU_THREAD_MODE": "gpu_private"}
+            changes |= {
+                "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+                "TF_GPU_THREAD_MODE": "gpu_private",
+            }
         if rendezvous in (BY_TF_CONFIG, BY_SERVERS) and process is not None:
-            changes |= dict.fromkeys(PROXIES)  # gRPC would send the workers' traffic to the proxy
+            changes |= dict.fromkeys(
+                PROXIES
+            )  # gRPC would send the workers' traffic to the proxy
             changes[TF_CONFIG] = tf_config(process, served=rendezvous == BY_SERVERS)
         return changes
 

@@ -33,11 +33,15 @@ class TensorFlowTrial(ExchangeTrial):
             answer["horovod"] = built()
         except ModuleNotFoundError:
             pass
-        except Exception as error:  # a library that does not load raises errors of many types
+        except (
+            Exception
+        ) as error:  # a library that does not load raises errors of many types
             answer["horovod_error"] = f"{type(error).__name__}: {error}"
         return answer
 
-    def total(self, group: Any, part: NDArray[np.float32], device: str) -> NDArray[np.float32]:
+    def total(
+        self, group: Any, part: NDArray[np.float32], device: str
+    ) -> NDArray[np.float32]:
         import tensorflow as tf
 
         with tf.device(f"{device.upper()}:0"):
@@ -46,7 +50,9 @@ class TensorFlowTrial(ExchangeTrial):
             ).numpy()
         return total
 
-    def sums(self, group: Any, size: int, count: int, device: str) -> Callable[[], None]:
+    def sums(
+        self, group: Any, size: int, count: int, device: str
+    ) -> Callable[[], None]:
         import tensorflow as tf
 
         @tf.function(autograph=False)  # type: ignore[untyped-decorator]

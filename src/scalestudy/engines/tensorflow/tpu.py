@@ -9,7 +9,9 @@ from scalestudy.engines.tensorflow.replicas import TensorGroup
 from scalestudy.util.errors import UserError
 
 
-def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join the cores of this host's TPU.
 
     Raises:

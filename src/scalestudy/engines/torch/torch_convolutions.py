@@ -13,7 +13,11 @@ from torch.nn import functional
 
 FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 """Memory format of a kernel by its number of axes; otherwise it is contiguous."""
-CONVOLVE: dict[int, Any] = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
+CONVOLVE: dict[int, Any] = {
+    1: functional.conv1d,
+    2: functional.conv2d,
+    3: functional.conv3d,
+}
 TRANSPOSE: dict[int, Any] = {
     1: functional.conv_transpose1d,
     2: functional.conv_transpose2d,
@@ -67,7 +71,9 @@ class Activated(ChannelsFirst):
 class _Depthwise(Activated):
     def computed(self: Any, x: Any) -> Any:
         kernel = ops.convert_to_tensor(self.kernel)
-        outputs = ops.depthwise_conv(x, kernel, self.strides, self.padding, FIRST, self.dilation_rate)
+        outputs = ops.depthwise_conv(
+            x, kernel, self.strides, self.padding, FIRST, self.dilation_rate
+        )
         return self.with_bias(outputs)
 
 
@@ -76,7 +82,13 @@ class _Separable(Activated):
         depthwise = ops.convert_to_tensor(self.depthwise_kernel)
         pointwise = ops.convert_to_tensor(self.pointwise_kernel)
         outputs = ops.separable_conv(
-            x, depthwise, pointwise, self.strides, self.padding, FIRST, self.dilation_rate
+            x,
+            depthwise,
+            pointwise,
+            self.strides,
+            self.padding,
+            FIRST,
+            self.dilation_rate,
         )
         return self.with_bias(outputs)
 
@@ -85,7 +97,13 @@ class _Transposed(Activated):
     def computed(self: Any, x: Any) -> Any:
         kernel = ops.convert_to_tensor(self.kernel)
         outputs = ops.conv_transpose(
-            x, kernel, self.strides, self.padding, self.output_padding, FIRST, self.dilation_rate
+            x,
+            kernel,
+            self.strides,
+            self.padding,
+            self.output_padding,
+            FIRST,
+            self.dilation_rate,
         )
         return self.with_bias(outputs)
 
@@ -104,7 +122,9 @@ class _Convolved(Activated):
         padding: Any = 0
         if self.padding == "same":
             x, padding = padded(x, kernel.shape[2:], self.strides, self.dilation_rate)
-        return CONVOLVE[self.rank](x, kernel, bias, self.strides, padding, self.dilation_rate, self.groups)
+        return CONVOLVE[self.rank](
+            x, kernel, bias, self.strides, padding, self.dilation_rate, self.groups
+        )
 
 
 ADAPTED: dict[type[layers.Layer], type[ChannelsFirst]] = {
@@ -160,14 +180,18 @@ def padded(
     If the padding of an axis is odd, the end gets one zero more, and `x` is returned padded.
     """
     sides = []
-    for length, width, stride, spread in zip(x.shape[2:], size, strides, dilation, strict=True):
+    for length, width, stride, spread in zip(
+        x.shape[2:], size, strides, dilation, strict=True
+    ):
         steps = -(-length // stride)
         reach = (steps - 1) * stride + (width - 1) * spread + 1
         total = max(reach - length, 0)
         sides.append((total // 2, total - total // 2))
     if all(before == after for before, after in sides):
         return x, tuple(before for before, _ in sides)
-    ends = [side for pair in reversed(sides) for side in pair]  # the last axis comes first
+    ends = [
+        side for pair in reversed(sides) for side in pair
+    ]  # the last axis comes first
     return functional.pad(x, ends), (0,) * len(sides)
 
 
@@ -180,5 +204,7 @@ def _is_side_by_side(layer: Any) -> bool:
 def _lay_out(kernel: Any) -> None:
     """Store a kernel [..., I, O] as PyTorch reads it, so that no step copies it or its gradient."""
     first = kernel.permute(-1, -2, *range(kernel.ndim - 2))
-    laid = first.contiguous(memory_format=FORMATS.get(kernel.ndim, torch.contiguous_format))
+    laid = first.contiguous(
+        memory_format=FORMATS.get(kernel.ndim, torch.contiguous_format)
+    )
     kernel.data = laid.permute(*range(2, kernel.ndim), 1, 0)

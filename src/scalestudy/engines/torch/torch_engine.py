@@ -20,7 +20,11 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine, StepTrial
 from scalestudy.engines.keras.arithmetic import OVERRIDE, begin, refuse_other_arithmetic
-from scalestudy.engines.keras.inference import KerasInference, build_module, open_inference
+from scalestudy.engines.keras.inference import (
+    KerasInference,
+    build_module,
+    open_inference,
+)
 from scalestudy.engines.keras.model_files import export_model, load_model, write_whole
 from scalestudy.engines.keras.private import forbid_downloads, keep_wide_types
 from scalestudy.engines.torch.torch_group import without_exchange
@@ -46,7 +50,11 @@ class Torch:
             refuse_other_architectures(names[0], capability, torch.cuda.get_arch_list())
         refuse_other_arithmetic(precision, device, capability, os.environ.get(OVERRIDE))
         self._device = "cuda:0" if device == "gpu" else "cpu"
-        set_up(threads=threads, deterministic=point.train.deterministic, tf32=precision == "tf32")
+        set_up(
+            threads=threads,
+            deterministic=point.train.deterministic,
+            tf32=precision == "tf32",
+        )
         if device == "cpu":
             keep_memory()
         without_tensorflow()
@@ -57,10 +65,15 @@ class Torch:
     def devices(self, device: str) -> list[str]:
         if device == "cpu":
             return ["cpu"]
-        return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+        return [
+            torch.cuda.get_device_name(index)
+            for index in range(torch.cuda.device_count())
+        ]
 
     def why_missing(self) -> Reason:
-        return why_not_listed(Build(f"PyTorch {torch.__version__}", torch.version.cuda), None)
+        return why_not_listed(
+            Build(f"PyTorch {torch.__version__}", torch.version.cuda), None
+        )
 
     def build_record(self) -> dict[str, Any]:
         cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
@@ -70,10 +83,17 @@ class Torch:
         if device == "cpu":
             return []
         gpus = range(torch.cuda.device_count())
-        return [(torch.cuda.max_memory_allocated(gpu), torch.cuda.max_memory_reserved(gpu)) for gpu in gpus]
+        return [
+            (torch.cuda.max_memory_allocated(gpu), torch.cuda.max_memory_reserved(gpu))
+            for gpu in gpus
+        ]
 
     def trainer(
-        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
+        self,
+        point: Point,
+        prepared: Prepared,
+        rates: NDArray[np.float64],
+        joined: Joined,
     ) -> TorchTrainer:
         return TorchTrainer(point, prepared, rates, joined, self._device)
 
@@ -104,7 +124,9 @@ class Torch:
         objective, losses = compute()
         gradients: Sequence[Any] = [None] * len(values)
         if objective.requires_grad:
-            gradients = torch.autograd.grad(objective, values, allow_unused=True, retain_graph=True)
+            gradients = torch.autograd.grad(
+                objective, values, allow_unused=True, retain_graph=True
+            )
         known = {id(value) for value in values}
         strays = [value for value in _leaves(objective) if id(value) not in known]
         return StepTrial(
@@ -114,7 +136,9 @@ class Torch:
         )
 
 
-def refuse_other_architectures(name: str, capability: tuple[int, int], architectures: Sequence[str]) -> None:
+def refuse_other_architectures(
+    name: str, capability: tuple[int, int], architectures: Sequence[str]
+) -> None:
     """Reject the GPU `name`, of this compute capability, if PyTorch was built without code for it.
 
     `architectures` is `torch.cuda.get_arch_list()`. Code of `sm_XY` runs on GPUs of the same major version
@@ -127,7 +151,9 @@ def refuse_other_architectures(name: str, capability: tuple[int, int], architect
         kind, _, number = architecture.partition("_")
         digits = number.rstrip("af")
         built = (int(digits[:-1]), int(digits[-1])) if digits else (0, 0)
-        same = built == capability if number.endswith("a") else built[0] == capability[0]
+        same = (
+            built == capability if number.endswith("a") else built[0] == capability[0]
+        )
         if built <= capability and (kind == "compute" or (kind == "sm" and same)):
             return
     raise UserError(
@@ -143,7 +169,9 @@ def set_up(*, threads: int, deterministic: bool, tf32: bool) -> None:
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(deterministic)
     deterministic_mode: Any = torch.utils.deterministic
-    deterministic_mode.fill_uninitialized_memory = False  # costs time; no uninitialised memory is read
+    deterministic_mode.fill_uninitialized_memory = (
+        False  # costs time; no uninitialised memory is read
+    )
     torch.backends.cudnn.benchmark = not deterministic
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
 
@@ -154,7 +182,9 @@ def keep_memory() -> None:
     By default it returns large tensors to the system, which must zero their pages again in the next step.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None and not any(name.startswith("MALLOC_") for name in os.environ):
+    if mallopt is not None and not any(
+        name.startswith("MALLOC_") for name in os.environ
+    ):
         mallopt(M_MMAP_THRESHOLD, 2**25)
         mallopt(M_TRIM_THRESHOLD, 2**30)
 
@@ -163,7 +193,9 @@ def without_tensorflow() -> None:
     """Let Keras find no TensorFlow, which it would import, for seconds, only to set its seed."""
     if "tensorflow" in sys.modules:
         return
-    absent: dict[str, Any] = {"tensorflow": None}  # an import then fails, and Keras asks only once
+    absent: dict[str, Any] = {
+        "tensorflow": None
+    }  # an import then fails, and Keras asks only once
     sys.modules.update(absent)
     try:
         keras.utils.set_random_seed(0)
@@ -219,12 +251,18 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
     dtype = next(module.parameters()).dtype
     height, width, channels = record.input_shape
     module = Scaled(module, record.scale, dtype).eval()
-    image = torch.zeros(ROWS, channels, height, width, dtype=getattr(torch, record.dtype))
+    image = torch.zeros(
+        ROWS, channels, height, width, dtype=getattr(torch, record.dtype)
+    )
     with write_whole(out, form) as half, torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tracing warns of branches on sizes, which are those of the record
+        warnings.simplefilter(
+            "ignore"
+        )  # tracing warns of branches on sizes, which are those of the record
         if form == "pt2":
             batch = torch.export.Dim("batch", min=1)
-            program = torch.export.export(module, (image,), dynamic_shapes=({0: batch},))
+            program = torch.export.export(
+                module, (image,), dynamic_shapes=({0: batch},)
+            )
             torch.export.save(program, half)
         else:
             _write_onnx(module, image, half)

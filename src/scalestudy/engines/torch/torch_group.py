@@ -47,7 +47,9 @@ class TorchReplicas(Replicas):
 
     group: TorchGroup
 
-    def __init__(self, group: TorchGroup, workers: int, *, slices: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, group: TorchGroup, workers: int, *, slices: list[tuple[int, int]]
+    ) -> None:
         super().__init__(group, workers, slices=slices, size=group.size)
         self.exchanges = group.size > 1
 
@@ -75,7 +77,9 @@ class _Sum(torch.autograd.Function):
         return total
 
 
-def join_ddp(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join_ddp(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join for the strategy "ddp": one worker in each process.
 
     Raises:
@@ -89,12 +93,18 @@ def join_ddp(placement: Placement, *, workers: int, device: str, communication: 
     return Joined(group, TorchReplicas(group, placement.size, slices=[own]))
 
 
-def join_single(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join_single(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join for the strategy "torch-single": one worker in one process."""
-    return join_virtual(placement, workers=1, device=device, communication=communication)
+    return join_virtual(
+        placement, workers=1, device=device, communication=communication
+    )
 
 
-def join_virtual(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join_virtual(
+    placement: Placement, *, workers: int, device: str, communication: str
+) -> Joined:
     """Join for the strategy "torch-virtual": all workers in one process, computed in turn."""
     group = TorchGroup()
     return Joined(group, TorchReplicas(group, workers, slices=[(0, workers)]))
@@ -123,7 +133,9 @@ def _meet(placement: Placement, device: str) -> None:
             placement.size,
             is_master=first,
             timeout=within,
-            master_listen_fd=listening(address, placement.port).detach() if first else None,
+            master_listen_fd=listening(address, placement.port).detach()
+            if first
+            else None,
         )
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if device == "gpu" else "gloo",

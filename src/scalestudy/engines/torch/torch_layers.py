@@ -37,7 +37,9 @@ class TorchBatchNorm(layers.BatchNormalization):
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Normalise `inputs` (shape [B, ..., C])."""
         if mask is not None:
-            raise NotImplementedError("Expected no mask. Received: a mask. Normalise before masking.")
+            raise NotImplementedError(
+                "Expected no mask. Received: a mask. Normalise before masking."
+            )
         worker, moments = current(), collect()
         dtype = WIDE.get(inputs.dtype, inputs.dtype)
         x = inputs.movedim(-1, 1)  # a view, in PyTorch's channels_last layout
@@ -52,29 +54,49 @@ class TorchBatchNorm(layers.BatchNormalization):
                 x, gamma, beta, self.moving_mean.value, self.epsilon, worker
             )
             self._move(mean, variance)
-        elif learns and (x.numel() == x.shape[1] or self.moving_mean.value.dtype != dtype):
+        elif learns and (
+            x.numel() == x.shape[1] or self.moving_mean.value.dtype != dtype
+        ):
             out, mean, variance = normalise_over_slice(x, gamma, beta, self.epsilon)
             self._move(mean, variance)
         else:
-            moving = self.moving_mean.value.to(dtype), self.moving_variance.value.to(dtype)
+            moving = (
+                self.moving_mean.value.to(dtype),
+                self.moving_variance.value.to(dtype),
+            )
             add = 1 - self.momentum
-            out = torch.batch_norm(x, gamma, beta, *moving, bool(learns), add, self.epsilon, True)
+            out = torch.batch_norm(
+                x, gamma, beta, *moving, bool(learns), add, self.epsilon, True
+            )
         return out.movedim(1, -1).to(inputs.dtype)
 
     @torch.no_grad()
     def _move(self, mean: Any, variance: Any) -> None:
-        for variable, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
-            variable.value.mul_(self.momentum).add_(value.to(variable.value.dtype), alpha=1 - self.momentum)
+        for variable, value in (
+            (self.moving_mean, mean),
+            (self.moving_variance, variance),
+        ):
+            variable.value.mul_(self.momentum).add_(
+                value.to(variable.value.dtype), alpha=1 - self.momentum
+            )
 
 
-def normalise_over_slice(x: Any, weight: Any, bias: Any, epsilon: float) -> tuple[Any, Any, Any]:
+def normalise_over_slice(
+    x: Any, weight: Any, bias: Any, epsilon: float
+) -> tuple[Any, Any, Any]:
     """Return `x` (shape [B, C, ...]) normalised by its own mean and biased variance, and both statistics."""
     count, dtype = x.numel() // x.shape[1], WIDE.get(x.dtype, x.dtype)
-    mean, variance = (torch.zeros(x.shape[1], dtype=dtype, device=x.device) for _ in range(2))
+    mean, variance = (
+        torch.zeros(x.shape[1], dtype=dtype, device=x.device) for _ in range(2)
+    )
     # With a momentum of 1, the moving statistics are those of the slice. PyTorch computes the unbiased
     # variance, which is undefined for a single value.
     out = torch.batch_norm(x, weight, bias, mean, variance, True, 1.0, epsilon, True)
-    return out, mean, variance * ((count - 1) / count) if count > 1 else torch.zeros_like(variance)
+    return (
+        out,
+        mean,
+        variance * ((count - 1) / count) if count > 1 else torch.zeros_like(variance),
+    )
 
 
 def values_per_channel(x: Any) -> Any:
@@ -95,7 +117,9 @@ def normalise_over_workers(
     dtype, real = WIDE.get(x.dtype, x.dtype), worker.slice.count > 0
     count = worker.slice.total * math.prod(x.shape[2:])
     if x.is_cuda and dist.is_initialized():
-        mean, variance = (torch.zeros(x.shape[1], dtype=dtype, device=x.device) for _ in range(2))
+        mean, variance = (
+            torch.zeros(x.shape[1], dtype=dtype, device=x.device) for _ in range(2)
+        )
         out: Any = _functions.SyncBatchNorm.apply(  # type: ignore[no-untyped-call]
             x if real else x[:0],
             weight,
@@ -110,12 +134,21 @@ def normalise_over_workers(
         out = out if real else x * 0 + out.sum()
         return out, mean, variance
     centre = about.detach().to(dtype)
-    shape, axes = [1, -1] + [1] * (x.ndim - 2), [axis for axis in range(x.ndim) if axis != 1]
+    shape, axes = (
+        [1, -1] + [1] * (x.ndim - 2),
+        [axis for axis in range(x.ndim) if axis != 1],
+    )
     centred = x.to(dtype) - centre.view(shape)
-    sums = torch.cat([centred.sum(axes), centred.square().sum(axes)]) * float(real) / count
+    sums = (
+        torch.cat([centred.sum(axes), centred.square().sum(axes)]) * float(real) / count
+    )
     offset, square = worker.sync_sum(sums).split(x.shape[1])
     mean, variance = offset + centre, torch.clamp(square - offset.square(), min=0)
-    slope = torch.rsqrt(variance + epsilon) if weight is None else weight * torch.rsqrt(variance + epsilon)
+    slope = (
+        torch.rsqrt(variance + epsilon)
+        if weight is None
+        else weight * torch.rsqrt(variance + epsilon)
+    )
     shift = -offset * slope if bias is None else bias - offset * slope
     out = (centred * slope.view(shape) + shift.view(shape)).to(x.dtype)
     return out, mean, variance * (count / max(count - 1, 1))
@@ -140,7 +173,9 @@ class ModuleBatchNorm(nn.BatchNorm2d):
     def forward(self, input: Any) -> Any:
         """Normalise `input` (shape [B, C, ...])."""
         if not self.training and not self.frozen and (moments := collect()) is not None:
-            out, mean, variance = normalise_over_slice(input, self.weight, self.bias, self.eps)
+            out, mean, variance = normalise_over_slice(
+                input, self.weight, self.bias, self.eps
+            )
             moments.add(self, values_per_channel(input), mean, variance)
             return out
         worker = current() if self.over_workers and self.training else None
@@ -149,7 +184,9 @@ class ModuleBatchNorm(nn.BatchNorm2d):
                 input, self.weight, self.bias, self.running_mean, self.eps, worker
             )
         elif self.training and input.numel() == input.shape[1]:
-            out, mean, variance = normalise_over_slice(input, self.weight, self.bias, self.eps)
+            out, mean, variance = normalise_over_slice(
+                input, self.weight, self.bias, self.eps
+            )
         else:
             return super().forward(input)
         self._move(mean, variance)
@@ -159,8 +196,15 @@ class ModuleBatchNorm(nn.BatchNorm2d):
     def _move(self, mean: Any, variance: Any) -> None:
         assert self.num_batches_tracked is not None
         self.num_batches_tracked.add_(1)
-        weight = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
-        for statistic, value in ((self.running_mean, mean), (self.running_var, variance)):
+        weight = (
+            1 / float(self.num_batches_tracked)
+            if self.momentum is None
+            else self.momentum
+        )
+        for statistic, value in (
+            (self.running_mean, mean),
+            (self.running_var, variance),
+        ):
             assert statistic is not None
             statistic.lerp_(value.to(statistic.dtype), weight)
 
@@ -168,9 +212,17 @@ class ModuleBatchNorm(nn.BatchNorm2d):
 def batch_norms(model: Any) -> list[Any]:
     """Return the layers of an adapted model or module that move running statistics now."""
     if isinstance(model, ModuleModel):
-        norms = (layer for layer in model.module.modules() if isinstance(layer, ModuleBatchNorm))
+        norms = (
+            layer
+            for layer in model.module.modules()
+            if isinstance(layer, ModuleBatchNorm)
+        )
         return [layer for layer in norms if not layer.frozen]
-    return [layer for layer in all_layers(model) if isinstance(layer, TorchBatchNorm) and layer.trainable]
+    return [
+        layer
+        for layer in all_layers(model)
+        if isinstance(layer, TorchBatchNorm) and layer.trainable
+    ]
 
 
 def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> list[str]:
@@ -232,8 +284,15 @@ class LayerStatistics(NamedTuple):
 
 def _statistics_of(layer: Any) -> LayerStatistics:
     if isinstance(layer, TorchBatchNorm):
-        return LayerStatistics(layer.moving_mean.value, layer.moving_variance.value, None, 1 - layer.momentum)
-    return LayerStatistics(layer.running_mean, layer.running_var, layer.num_batches_tracked, layer.momentum)
+        return LayerStatistics(
+            layer.moving_mean.value,
+            layer.moving_variance.value,
+            None,
+            1 - layer.momentum,
+        )
+    return LayerStatistics(
+        layer.running_mean, layer.running_var, layer.num_batches_tracked, layer.momentum
+    )
 
 
 class RunningStatistics:

@@ -46,7 +46,9 @@ class StateDict:
 
     def assign(self, value: NDArray[np.uint8]) -> None:
         """Restore the state from bytes."""
-        self._owner.load_state_dict(torch.load(io.BytesIO(value.tobytes()), "cpu", weights_only=True))
+        self._owner.load_state_dict(
+            torch.load(io.BytesIO(value.tobytes()), "cpu", weights_only=True)
+        )
 
 
 Entries = Callable[[int], Sequence[dict[str, Any]]]
@@ -69,8 +71,20 @@ class ScheduledOptimizer:
         settable: See above.
     """
 
-    def __init__(self, inner: torch.optim.Optimizer, entries: Entries, first: int, *, settable: bool) -> None:
-        self.inner, self._entries, self._first, self.settable = inner, entries, first, settable
+    def __init__(
+        self,
+        inner: torch.optim.Optimizer,
+        entries: Entries,
+        first: int,
+        *,
+        settable: bool,
+    ) -> None:
+        self.inner, self._entries, self._first, self.settable = (
+            inner,
+            entries,
+            first,
+            settable,
+        )
         for group in inner.param_groups:
             group[FACTOR] = 1.0
         self.variables = [StateDict(inner)]
@@ -78,25 +92,35 @@ class ScheduledOptimizer:
     @property
     def learning_rate(self) -> float:
         """The rate of the first parameter group; callbacks may set it if it is constant."""
-        return float(self.inner.param_groups[0][FACTOR] * self._entries(self._first)[0]["lr"])
+        return float(
+            self.inner.param_groups[0][FACTOR] * self._entries(self._first)[0]["lr"]
+        )
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
         if not self.settable:
-            raise TypeError('The learning rate follows a schedule. Expected: schedule = "constant".')
+            raise TypeError(
+                'The learning rate follows a schedule. Expected: schedule = "constant".'
+            )
         for group in self.inner.param_groups:
             group[FACTOR] = float(rate) / self._entries(self._first)[0]["lr"]
 
     def begin(self, step: int) -> None:
         """Set the learning rates of `step` of the run, and clear the gradients."""
-        for group, entries in zip(self.inner.param_groups, self._entries(step), strict=True):
+        for group, entries in zip(
+            self.inner.param_groups, self._entries(step), strict=True
+        ):
             group.update(entries)
             group["lr"] *= group[FACTOR]
         self.inner.zero_grad()
 
 
 def optimizer_of(
-    point: Point, task: Task, rates: NDArray[np.float64], first: int, variables: Sequence[Any]
+    point: Point,
+    task: Task,
+    rates: NDArray[np.float64],
+    first: int,
+    variables: Sequence[Any],
 ) -> ScheduledOptimizer:
     """Return the optimizer of a phase of a run.
 
@@ -125,14 +149,22 @@ def optimizer_of(
     if task.scheduler is not None:
         table = _scheduled(inner, task.scheduler, len(rates), train.epochs)
         return ScheduledOptimizer(
-            inner, lambda step: table[min(step - first, len(table) - 1)], first, settable=False
+            inner,
+            lambda step: table[min(step - first, len(table) - 1)],
+            first,
+            settable=False,
         )
     bases, last = [group["lr"] for group in inner.param_groups], len(rates) - 1
 
     def entries(step: int) -> list[dict[str, Any]]:
-        return [{"lr": float(base * rates[min(step - first, last)] / peak)} for base in bases]
+        return [
+            {"lr": float(base * rates[min(step - first, last)] / peak)}
+            for base in bases
+        ]
 
-    return ScheduledOptimizer(inner, entries, first, settable=bool(np.all(rates == rates[0])))
+    return ScheduledOptimizer(
+        inner, entries, first, settable=bool(np.all(rates == rates[0]))
+    )
 
 
 def make_optimizer(
@@ -148,27 +180,41 @@ def make_optimizer(
     For an adaptive optimizer, scaling "sqrt" also changes the averages; see `scale_averages`.
     """
     kind, words = KINDS[name]
-    words = words | ({"fused": True} if parameters[0].device.type in FUSED else {"foreach": True})
+    words = words | (
+        {"fused": True} if parameters[0].device.type in FUSED else {"foreach": True}
+    )
     made = kind(parameters, lr=rate, **words)
     if scaling != "sqrt" or kappa == 1 or "betas" not in made.defaults:
         return made
     first, second = made.defaults["betas"]
-    first, second, epsilon = scale_averages(Averages(first, second, made.defaults["eps"]), kappa)
-    return kind(parameters, lr=rate, **words | {"betas": (first, second), "eps": epsilon})
+    first, second, epsilon = scale_averages(
+        Averages(first, second, made.defaults["eps"]), kappa
+    )
+    return kind(
+        parameters, lr=rate, **words | {"betas": (first, second), "eps": epsilon}
+    )
 
 
-def _of_task(task: Task, variables: Sequence[Any], rate: float) -> torch.optim.Optimizer:
+def _of_task(
+    task: Task, variables: Sequence[Any], rate: float
+) -> torch.optim.Optimizer:
     """Return the optimizer that the task file makes, which must train all `variables`."""
     assert task.optimizer is not None
     inner = task.optimizer(getattr(task.model, "module", task.model), rate)
-    if not isinstance(inner, torch.optim.Optimizer) or isinstance(inner, torch.optim.LBFGS):
+    if not isinstance(inner, torch.optim.Optimizer) or isinstance(
+        inner, torch.optim.LBFGS
+    ):
         raise UserError(
             "an optimizer of PyTorch whose step() takes no closure from optimizer(model, rate)",
             type(inner).__name__,
             "Return an instance such as torch.optim.AdamW(model.parameters(), lr=rate).",
         )
-    known = {id(parameter) for group in inner.param_groups for parameter in group["params"]}
-    missing = [variable.path for variable in variables if id(variable.value) not in known]
+    known = {
+        id(parameter) for group in inner.param_groups for parameter in group["params"]
+    }
+    missing = [
+        variable.path for variable in variables if id(variable.value) not in known
+    ]
     if missing:
         raise UserError(
             "an optimizer(model, rate) that trains every weight of the model",
@@ -187,7 +233,10 @@ def _scheduled(
         warnings.simplefilter("ignore")  # the optimizer takes no steps
         for _ in range(steps):
             table.append(
-                [{key: group[key] for key in SCHEDULED if key in group} for group in inner.param_groups]
+                [
+                    {key: group[key] for key in SCHEDULED if key in group}
+                    for group in inner.param_groups
+                ]
             )
             try:
                 made.step()

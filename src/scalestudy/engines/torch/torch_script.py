@@ -29,7 +29,9 @@ from scalestudy.util.errors import RunError, UserError
 def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
     """Return a callback for Lightning's Trainer that measures epochs; see `Workers`."""
     older = "pytorch_lightning" in sys.modules and "lightning" not in sys.modules
-    package: Any = importlib.import_module("pytorch_lightning" if older else "lightning.pytorch")
+    package: Any = importlib.import_module(
+        "pytorch_lightning" if older else "lightning.pytorch"
+    )
 
     class LightningEpochs(package.Callback):  # type: ignore[misc]
         """Report the events of training to `workers`."""
@@ -102,7 +104,9 @@ class StoreGroup(Group):
         """Return rank 0's value of JSON on every rank; NumPy's numbers and arrays become Python's."""
         key = self._key()
         if self.rank == 0:
-            self._store.set(key, json.dumps(value, default=lambda array: np.asarray(array).tolist()))
+            self._store.set(
+                key, json.dumps(value, default=lambda array: np.asarray(array).tolist())
+            )
         shared = json.loads(self._read(key))
         if self._store.add(f"{key}/read", 1) == self.size:
             self._store.delete_key(key)
@@ -151,16 +155,30 @@ def _store(placement: Placement) -> Any:
     rendezvous, because a store has no authentication.
     """
     assert placement.port is not None
-    host, timeout = os.environ["MASTER_ADDR"], datetime.timedelta(seconds=start_within())
+    host, timeout = (
+        os.environ["MASTER_ADDR"],
+        datetime.timedelta(seconds=start_within()),
+    )
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     if agent or placement.rank:
-        return distributed.TCPStore(host, placement.port, None, False, timeout, wait_for_workers=False)
+        return distributed.TCPStore(
+            host, placement.port, None, False, timeout, wait_for_workers=False
+        )
     given: dict[str, Any] = {}
-    with contextlib.suppress(OSError):  # the script's process group already runs a server there
+    with contextlib.suppress(
+        OSError
+    ):  # the script's process group already runs a server there
         server = listening(find_address(placement), placement.port)
         given["master_listen_fd"] = server.detach()
     return distributed.TCPStore(
-        host, placement.port, None, True, timeout, wait_for_workers=False, multi_tenant=True, **given
+        host,
+        placement.port,
+        None,
+        True,
+        timeout,
+        wait_for_workers=False,
+        multi_tenant=True,
+        **given,
     )
 
 
@@ -181,8 +199,12 @@ class TorchScript:
     lightning_callback = staticmethod(lightning_callback)
     keras_callback = staticmethod(keras_callback)
 
-    def __init__(self, placement: Placement, gpu: int | None, *, alone: bool = False) -> None:
-        self.group: Group = OneProcess() if alone or placement.size == 1 else StoreGroup(placement)
+    def __init__(
+        self, placement: Placement, gpu: int | None, *, alone: bool = False
+    ) -> None:
+        self.group: Group = (
+            OneProcess() if alone or placement.size == 1 else StoreGroup(placement)
+        )
         self.device = "cpu" if gpu is None else f"cuda:{gpu}"
         self.threads = torch.get_num_threads()
         self._gpu = gpu is not None
@@ -209,7 +231,9 @@ class TorchScript:
 
         On a GPU the seconds are those of its own clock; this waits for it to reach the mark.
         """
-        wall, used = (last - first for first, last in zip(self._first, self._last, strict=True))
+        wall, used = (
+            last - first for first, last in zip(self._first, self._last, strict=True)
+        )
         if self._gpu:
             self._events[-1].synchronize()
             wall = self._events[0].elapsed_time(self._events[-1]) / 1e3
@@ -217,7 +241,9 @@ class TorchScript:
 
     def scalar(self, value: Any) -> Any:
         """Return a number, or a scalar tensor that can be summed without waiting for the device."""
-        return value.detach().double() if isinstance(value, torch.Tensor) else float(value)
+        return (
+            value.detach().double() if isinstance(value, torch.Tensor) else float(value)
+        )
 
     def parameters(self, model: torch.nn.Module) -> int:
         return sum(parameter.numel() for parameter in model.parameters())
@@ -243,7 +269,11 @@ class TorchScript:
         """Return the backend of the script's process group ("nccl", "gloo"), or None if there is none."""
         if self.group.size == 1 or not distributed.is_initialized():
             return None
-        ways = dict(part.split(":") for part in distributed.get_backend_config().split(",") if ":" in part)
+        ways = dict(
+            part.split(":")
+            for part in distributed.get_backend_config().split(",")
+            if ":" in part
+        )
         return ways.get("cuda" if self._gpu else "cpu")
 
     def joined(self, model: Any) -> int | None:

@@ -69,7 +69,9 @@ class WorkerLoss(nn.Module):
         self._trained, self.shared = nn.ParameterList(parameters), shared
         self._processes = replicas.size
         self.synchronised = synchronised
-        self._sync_sum = replicas.sync_sum if synchronised and replicas.size > 1 else None
+        self._sync_sum = (
+            replicas.sync_sum if synchronised and replicas.size > 1 else None
+        )
 
     def forward(self, part: Slice) -> tuple[Any, Any]:
         """Return the objective that a worker differentiates, and the sum of its losses (float64)."""
@@ -78,7 +80,9 @@ class WorkerLoss(nn.Module):
             losses = self._losses(part)
         total = losses.to(self._dtype).sum() * float(part.count > 0)
         objective = total * (self._processes / part.total)
-        for penalty in self._penalties():  # counted once per global batch, divided among workers by samples
+        for penalty in (
+            self._penalties()
+        ):  # counted once per global batch, divided among workers by samples
             objective = objective + penalty * share
         return objective, total.detach().double()
 
@@ -197,7 +201,9 @@ def stage(part: Slice, device: torch.device, copying: Any = None) -> Slice:
 
     def copied(array: Any) -> Any:
         tensor = sent(array, device)
-        tensor.record_stream(computing)  # so that its memory is not reused before the computation is done
+        tensor.record_stream(
+            computing
+        )  # so that its memory is not reused before the computation is done
         return tensor
 
     with torch.cuda.stream(copying):
@@ -210,7 +216,9 @@ def sent(array: NDArray[Any], device: torch.device) -> Any:
     """Return an array as a tensor on `device`, without waiting for the work that a GPU still has to do."""
     tensor = torch.from_numpy(array)
     if device.type == "cuda":
-        tensor = tensor.pin_memory()  # as by the DataLoader: a copy from pageable memory waits
+        tensor = (
+            tensor.pin_memory()
+        )  # as by the DataLoader: a copy from pageable memory waits
     return tensor.to(device, non_blocking=True)
 
 
@@ -227,7 +235,9 @@ def slices_of(part: Slice, parts: int) -> list[Slice]:
     for index in range(parts):
         start, stop = index * part.count // parts, (index + 1) * part.count // parts
         begin = min(start, max(part.count, 1) - 1)
-        rows = slice(begin, begin + max(stop - start, 1))  # an empty part has one row, with weight 0
+        rows = slice(
+            begin, begin + max(stop - start, 1)
+        )  # an empty part has one row, with weight 0
         slices.append(
             part.mapped(
                 itemgetter(rows),
@@ -242,5 +252,7 @@ def slices_of(part: Slice, parts: int) -> list[Slice]:
 def scaled(inputs: Any, scale: float | None, dtype: torch.dtype) -> Any:
     """Scale stored integers to [0, 1] in `dtype`. If `scale` is None, only cast floating-point tensors."""
     if scale is None:
-        return map_columns(lambda a: a.to(dtype) if a.is_floating_point() else a, inputs)
+        return map_columns(
+            lambda a: a.to(dtype) if a.is_floating_point() else a, inputs
+        )
     return map_columns(lambda stored: stored.to(dtype) * scale, inputs)

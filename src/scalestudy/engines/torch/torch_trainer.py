@@ -18,14 +18,31 @@ from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import DeviceMark
 from scalestudy.engines.keras.arithmetic import explain
 from scalestudy.engines.keras.inference import Evaluation
-from scalestudy.engines.keras.keras_trainer import KerasTrainer, array_of, cast, share_values
+from scalestudy.engines.keras.keras_trainer import (
+    KerasTrainer,
+    array_of,
+    cast,
+    share_values,
+)
 from scalestudy.engines.keras.layer_context import collecting, statistics_of
 from scalestudy.engines.keras.phases import Phase, keep
 from scalestudy.engines.keras.private import untrainable
 from scalestudy.engines.torch.torch_group import TorchReplicas
-from scalestudy.engines.torch.torch_layers import RunningStatistics, SharedBuffers, adapt_model, batch_norms
+from scalestudy.engines.torch.torch_layers import (
+    RunningStatistics,
+    SharedBuffers,
+    adapt_model,
+    batch_norms,
+)
 from scalestudy.engines.torch.torch_optimizers import StateDict, optimizer_of
-from scalestudy.engines.torch.torch_step import Step, WorkerLoss, scaled, sent, stage, step_of
+from scalestudy.engines.torch.torch_step import (
+    Step,
+    WorkerLoss,
+    scaled,
+    sent,
+    stage,
+    step_of,
+)
 from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
 
@@ -39,13 +56,24 @@ class TorchTrainer(KerasTrainer):
     _within = torch.no_grad()
 
     def __init__(
-        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined, device: str
+        self,
+        point: Point,
+        prepared: Prepared,
+        rates: NDArray[np.float64],
+        joined: Joined,
+        device: str,
     ) -> None:
         assert isinstance(joined.replicas, TorchReplicas)
-        self._replicas, self._device, self._scale = joined.replicas, torch.device(device), prepared.scale
+        self._replicas, self._device, self._scale = (
+            joined.replicas,
+            torch.device(device),
+            prepared.scale,
+        )
         self._point = point
         mixed = point.train.precision == "mixed_float16"
-        self._scaler = torch.amp.GradScaler(self._device.type, init_scale=START, enabled=mixed)
+        self._scaler = torch.amp.GradScaler(
+            self._device.type, init_scale=START, enabled=mixed
+        )
         super().__init__(
             point,
             prepared,
@@ -66,7 +94,8 @@ class TorchTrainer(KerasTrainer):
             [
                 buffer
                 for buffer in buffers_of(self.task.model)
-                if id(buffer) not in averaged and not buffer.name.endswith("num_batches_tracked")
+                if id(buffer) not in averaged
+                and not buffer.name.endswith("num_batches_tracked")
             ]
         )
         self._steps = [self._step(phase) for phase in self._phases]
@@ -80,7 +109,11 @@ class TorchTrainer(KerasTrainer):
             # PyTorch's generators then give the same numbers after a resume, and to each worker others.
             self._seed(hash((self._point.seed, int(part.step), int(part.start))))
             inputs = scaled(part.inputs, self._scale, self._dtype)
-            targets = scaled(part.targets, None, self._dtype) if self._scale is None else part.targets
+            targets = (
+                scaled(part.targets, None, self._dtype)
+                if self._scale is None
+                else part.targets
+            )
             with keep(model, phase.frozen):
                 if task.training_losses is not None:
                     return task.training_losses(call, task.loss, inputs, targets)
@@ -90,7 +123,9 @@ class TorchTrainer(KerasTrainer):
             for variable in constrained:
                 variable.assign(variable.constraint(variable))
 
-        constrained = [variable for variable in variables if variable.constraint is not None]
+        constrained = [
+            variable for variable in variables if variable.constraint is not None
+        ]
         with keep(model, phase.frozen):
             norms = [] if self._synchronised else batch_norms(model)
         loss = WorkerLoss(
@@ -132,9 +167,14 @@ class TorchTrainer(KerasTrainer):
 
     def train(self, call: Call) -> SupportsFloat:
         self.enter(call[0].step)
-        part, step = stage(call[0], self._device, self._copying), self._steps[self._phase]
+        part, step = (
+            stage(call[0], self._device, self._copying),
+            self._steps[self._phase],
+        )
         with explain(self._phases[self._phase].variables):
-            losses: SupportsFloat = sum(step(step_of(part, index)) for index in range(part.steps))
+            losses: SupportsFloat = sum(
+                step(step_of(part, index)) for index in range(part.steps)
+            )
         return losses
 
     @torch.no_grad()
@@ -163,11 +203,15 @@ class TorchTrainer(KerasTrainer):
                     variable.value.copy_(kept)
 
     @torch.no_grad()
-    def _send(self, variables: Sequence[keras.Variable], values: Sequence[NDArray[Any]]) -> None:
+    def _send(
+        self, variables: Sequence[keras.Variable], values: Sequence[NDArray[Any]]
+    ) -> None:
         """Set variables (each of shape [C]) in one copy to the device."""
         if not values:
             return
-        parts = sent(np.concatenate(values), self._device).split([len(value) for value in values])
+        parts = sent(np.concatenate(values), self._device).split(
+            [len(value) for value in values]
+        )
         for variable, part in zip(variables, parts, strict=True):
             variable.value.copy_(part)
 
@@ -181,12 +225,17 @@ class TorchTrainer(KerasTrainer):
     def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
         flat = torch.cat([part.reshape(-1) for part in sums]).cpu().numpy()  # one copy
         parts = np.split(flat, np.cumsum([part.numel() for part in sums])[:-1])
-        return [part.reshape(tuple(tensor.shape)) for part, tensor in zip(parts, sums, strict=True)]
+        return [
+            part.reshape(tuple(tensor.shape))
+            for part, tensor in zip(parts, sums, strict=True)
+        ]
 
     def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
         return [array_of(variable)[None] for variable in variables]
 
-    def _assign_copies(self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]) -> None:
+    def _assign_copies(
+        self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]
+    ) -> None:
         for variable, rows in zip(variables, copies, strict=True):
             variable.assign(cast(rows[0], variable.dtype))
 
@@ -220,28 +269,47 @@ class TorchEvaluation(Evaluation):
         super().__init__(task)
         self._scale = scale
         self._floatx: torch.dtype = getattr(torch, keras.config.floatx())
-        self._starts = {name: super(TorchEvaluation, self).start(name) for name in task.metrics}
+        self._starts = {
+            name: super(TorchEvaluation, self).start(name) for name in task.metrics
+        }
 
     @torch.no_grad()
     def sums(self, call: Call) -> list[Any]:
         part = call[0].mapped(itemgetter(0))
-        targets = part.targets if self._scale is not None else scaled(part.targets, None, self._floatx)
+        targets = (
+            part.targets
+            if self._scale is not None
+            else scaled(part.targets, None, self._floatx)
+        )
         added = self.added(scaled(part.inputs, self._scale, self._floatx), targets)
         total, *states = (tensor * float(part.count > 0) for tensor in added)
         return [total, total.new_full((), part.count), *states]
 
-    def _filled(self, states: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, keras.Metric]]:
+    def _filled(
+        self, states: Sequence[NDArray[np.float64]]
+    ) -> Iterator[tuple[str, keras.Metric]]:
         """Yield the metrics as `Evaluation`, with their sums on the host, where results need no more copies.
 
         A metric of a task file may hold tensors on the device, so its result is computed there.
         """
         remaining = iter(states)
         for name, metric in self._task.metrics.items():
-            device = "cpu" if type(metric).__module__.startswith(("keras.", "scalestudy.")) else None
+            device = (
+                "cpu"
+                if type(metric).__module__.startswith(("keras.", "scalestudy."))
+                else None
+            )
             with keras.device(device) if device else nullcontext():
                 values = [
-                    (variable, keras.ops.convert_to_tensor(start + next(remaining), variable.dtype))
-                    for variable, start in zip(metric.variables, self._start[name], strict=True)
+                    (
+                        variable,
+                        keras.ops.convert_to_tensor(
+                            start + next(remaining), variable.dtype
+                        ),
+                    )
+                    for variable, start in zip(
+                        metric.variables, self._start[name], strict=True
+                    )
                 ]
                 with keras.StatelessScope(state_mapping=values):
                     yield name, metric
@@ -250,7 +318,9 @@ class TorchEvaluation(Evaluation):
         return self._starts[metric]  # a copy to a GPU would wait for it
 
     @torch.no_grad()
-    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+    def constant(
+        self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]
+    ) -> float | None:
         return super().constant(targets, answer)
 
 

@@ -14,13 +14,19 @@ GROUP = "scalestudy.engines.torch.torch_group"
 BY_STORE = Rendezvous("tcpstore")
 """PyTorch's TCPStore listens on one interface if the host's name determines it, without authentication."""
 
-STAR = (
-    "M0,-1.15L0.29,-0.40L1.09,-0.36L0.48,0.15L0.68,0.93L0,0.50L-0.68,0.93L-0.48,0.15L-1.09,-0.36L-0.29,-0.40Z"
-)
+STAR = "M0,-1.15L0.29,-0.40L1.09,-0.36L0.48,0.15L0.68,0.93L0,0.50L-0.68,0.93L-0.48,0.15L-1.09,-0.36L-0.29,-0.40Z"
 X = "M-1,-0.55L-0.55,-1L0,-0.45L0.55,-1L1,-0.55L0.45,0L1,0.55L0.55,1L0,0.45L-0.55,1L-1,0.55L-0.45,0Z"
 """Marks for charts, as visible as the others; Vega's remaining named shapes are thin or have no area."""
 
-JOINING = ("accelerate", "lightning", "pytorch_lightning", "deepspeed", "ignite", "horovod", "LightningCLI")
+JOINING = (
+    "accelerate",
+    "lightning",
+    "pytorch_lightning",
+    "deepspeed",
+    "ignite",
+    "horovod",
+    "LightningCLI",
+)
 """Packages, and a class, that join the processes of a script by themselves."""
 
 DDP = Traits(
@@ -33,11 +39,24 @@ DDP = Traits(
     rendezvous=BY_STORE,
     compressions=("fp16", "bf16"),
     join=f"{GROUP}:join_ddp",
-    aliases=("torch", "torchrun", "distributeddataparallel", "ddpspawn", "dataparallel"),
+    aliases=(
+        "torch",
+        "torchrun",
+        "distributeddataparallel",
+        "ddpspawn",
+        "dataparallel",
+    ),
     starts_scripts=True,
     share_line="DataLoader(train, sampler=DistributedSampler(train))",
     join_line="dist.init_process_group() and model = DistributedDataParallel(model)",
-    joined_by=("init_process_group", "init_device_mesh", "Accelerator", "Fabric", "Trainer", *JOINING),
+    joined_by=(
+        "init_process_group",
+        "init_device_mesh",
+        "Accelerator",
+        "Fabric",
+        "Trainer",
+        *JOINING,
+    ),
     mark=("#1793B5", "triangle-right"),
     xla=False,
     summed_by="torch.distributed: Gloo or NCCL",
@@ -113,7 +132,13 @@ class TorchTraits(EngineTraits):
     unused = ("sklearn",)
     """Packages that Keras imports only if they are installed; see `TensorFlowTraits.unused`."""
     script_session = "scalestudy.engines.torch.torch_script:TorchScript"
-    script_modules = ("torch", "accelerate", "lightning", "pytorch_lightning", "transformers")
+    script_modules = (
+        "torch",
+        "accelerate",
+        "lightning",
+        "pytorch_lightning",
+        "transformers",
+    )
 
     def environment(
         self,
@@ -133,13 +158,17 @@ class TorchTraits(EngineTraits):
             ),  # TCPStore warns of host names
         }
         if gpus:
-            changes["CUBLAS_WORKSPACE_CONFIG"] = variables.get("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+            changes["CUBLAS_WORKSPACE_CONFIG"] = variables.get(
+                "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+            )
         return changes
 
     def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:
         if importlib.util.find_spec("torch") is not None:
             return None
-        return UserError("PyTorch in this environment", f"none in {sys.prefix}", self.install)
+        return UserError(
+            "PyTorch in this environment", f"none in {sys.prefix}", self.install
+        )
 
 
 ENGINE: EngineTraits = TorchTraits()

@@ -25,7 +25,9 @@ class TorchTrial(ExchangeTrial):
             "gpus": torch.cuda.device_count(),
         }
 
-    def total(self, group: Any, part: NDArray[np.float32], device: str) -> NDArray[np.float32]:
+    def total(
+        self, group: Any, part: NDArray[np.float32], device: str
+    ) -> NDArray[np.float32]:
         import torch
         import torch.distributed as dist
 
@@ -34,11 +36,15 @@ class TorchTrial(ExchangeTrial):
         summed: NDArray[np.float32] = total.cpu().numpy()
         return summed
 
-    def sums(self, group: Any, size: int, count: int, device: str) -> Callable[[], None]:
+    def sums(
+        self, group: Any, size: int, count: int, device: str
+    ) -> Callable[[], None]:
         import torch
         import torch.distributed as dist
 
-        zeros = torch.zeros(max(1, size // 4), device=_place(device))  # sums of zeros stay finite
+        zeros = torch.zeros(
+            max(1, size // 4), device=_place(device)
+        )  # sums of zeros stay finite
 
         def call() -> None:
             for _ in range(count):

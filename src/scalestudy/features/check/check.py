@@ -45,7 +45,12 @@ from scalestudy.launch.local import points_here
 from scalestudy.launch.queue.point_job import expand_for, layout
 from scalestudy.launch.queue.site_profile import Site, find_site
 from scalestudy.launch.reserve import refuse_open_ports
-from scalestudy.plugins.engines import DEFAULT, engine_names, engine_traits, installed_engine
+from scalestudy.plugins.engines import (
+    DEFAULT,
+    engine_names,
+    engine_traits,
+    installed_engine,
+)
 from scalestudy.store.study_folder import default_folder
 from scalestudy.util.errors import UserError
 
@@ -97,7 +102,9 @@ class CheckSubject:
     @property
     def asks_queue(self) -> bool:
         """Whether it has a queue that checks can ask and submit to; that of a site alone is Slurm."""
-        return self.site is not None and (self.study is None or launcher_of(self.study).checked)
+        return self.site is not None and (
+            self.study is None or launcher_of(self.study).checked
+        )
 
     @property
     def cpus_per_worker(self) -> int:
@@ -111,7 +118,9 @@ class CheckSubject:
         largest point, or fill two nodes without a study. On this machine, there is one for each GPU, or as
         many as the cores suffice for: at least two, and no more than the study's largest point has workers.
         """
-        largest = max((point.workers for point in self.points if point.traits.timed), default=1)
+        largest = max(
+            (point.workers for point in self.points if point.traits.timed), default=1
+        )
         if self.on_hosts:
             return largest
         if self.site is not None:
@@ -140,7 +149,9 @@ def check(
     options = options or CheckOptions()
     unknown = [topic for topic in options.skip if topic not in TOPICS]
     if unknown:
-        raise UserError(f"--skip with one of {', '.join(TOPICS)}", unknown[0], "Correct it.")
+        raise UserError(
+            f"--skip with one of {', '.join(TOPICS)}", unknown[0], "Correct it."
+        )
     if what is not None and (Path(what) / PLAN_FILE).exists():
         return read_report(Path(what))
     about = subject(what)
@@ -164,7 +175,10 @@ def subject(what: str | None) -> CheckSubject:
     if what is None:
         return CheckSubject()
     path = Path(what)
-    if path.suffix != ".toml" or not toml_table(read_text(path), str(path)).keys() & {"task", "sweep"}:
+    if path.suffix != ".toml" or not toml_table(read_text(path), str(path)).keys() & {
+        "task",
+        "sweep",
+    }:
         return CheckSubject(site=find_site(what, Path.cwd()))
     study, _ = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
@@ -176,7 +190,9 @@ def subject(what: str | None) -> CheckSubject:
     return CheckSubject(study, expand_for(study, site), site, base, results)
 
 
-def _of_one_engine(about: CheckSubject, engine: str | None, note: OnText) -> CheckSubject:
+def _of_one_engine(
+    about: CheckSubject, engine: str | None, note: OnText
+) -> CheckSubject:
     """Return the subject with the points of one engine only, in the environment that they name."""
     engines = list(dict.fromkeys(point.engine for point in about.points))
     if engine is not None and engine not in (engines or engine_names()):
@@ -196,7 +212,9 @@ def _of_one_engine(about: CheckSubject, engine: str | None, note: OnText) -> Che
 def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
     """Return the plan that every rank follows."""
     points, site = about.points, about.site
-    written = {str(cache_folder(point.data.cache, about.base)): "cache" for point in points}
+    written = {
+        str(cache_folder(point.data.cache, about.base)): "cache" for point in points
+    }
     if about.results is not None:
         written[str(about.results)] = "results"
     if site is not None and site.scratch:
@@ -209,7 +227,11 @@ def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
         gpus_per_node=site.gpus_per_node if site is not None else 0,
         cpus_per_worker=about.cpus_per_worker,
         needs=needs_of(points) if points else None,
-        libraries=tuple(dict.fromkeys(point.traits.library for point in points if point.traits.library)),
+        libraries=tuple(
+            dict.fromkeys(
+                point.traits.library for point in points if point.traits.library
+            )
+        ),
         folders=written,
         skip=cast(tuple[Topic, ...], (*options.skip, *unasked)),
     )
@@ -228,14 +250,21 @@ def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
 
 
 def _by_queue(
-    about: CheckSubject, site: Site, plan: Plan, options: CheckOptions, note: OnText, on_progress: OnText
+    about: CheckSubject,
+    site: Site,
+    plan: Plan,
+    options: CheckOptions,
+    note: OnText,
+    on_progress: OnText,
 ) -> Report:
     """Check what needs no node, and with `submit` the nodes too, by a job."""
     point = check_point(about.points[0] if about.points else None, plan)
     shape = check_layout(point, site, options.nodes)
     lines = _login_lines(site, plan)
     if plan.wants("slurm"):
-        lines += queue_lines(site, point, [layout(each, site) for each in about.points] or [shape])
+        lines += queue_lines(
+            site, point, [layout(each, site) for each in about.points] or [shape]
+        )
     report = Report(lines=tuple(lines))
     if not options.submit:
         note("The nodes were not checked. Add --submit to check them.")
@@ -243,10 +272,14 @@ def _by_queue(
     if report.failed:
         note("Not submitted: the checks that failed here would fail there too.")
         return report
-    target = (options.folder or Path("scalestudy-check") / time.strftime("%Y%m%d-%H%M%S")).absolute()
+    target = (
+        options.folder or Path("scalestudy-check") / time.strftime("%Y%m%d-%H%M%S")
+    ).absolute()
     _refuse_full(target)
     job = submit_check(target, plan, site, point, shape)
-    note(f"Job {job}: {plan.workers} processes on {shape.nodes} nodes, files in {target}")
+    note(
+        f"Job {job}: {plan.workers} processes on {shape.nodes} nodes, files in {target}"
+    )
     try:
         return report.joined(await_report(target, job, on_progress))
     except KeyboardInterrupt:
@@ -263,38 +296,64 @@ def _login_lines(site: Site, plan: Plan) -> list[Line]:
     lines: list[Line] = []
     if plan.wants("versions") and site.container is not None:
         image = site.container.image
-        if "$" not in image and "://" not in image and not Path(image).expanduser().exists():
+        if (
+            "$" not in image
+            and "://" not in image
+            and not Path(image).expanduser().exists()
+        ):
             action = "Build it (see environments/), or correct container in the site profile."
-            lines.append(report_failure("versions", here, f"{site.name}: no container image {image}", action))
+            lines.append(
+                report_failure(
+                    "versions", here, f"{site.name}: no container image {image}", action
+                )
+            )
         else:
-            lines.append(report_pass("versions", here, "in the container, not checked here"))
+            lines.append(
+                report_pass("versions", here, "in the container, not checked here")
+            )
     elif plan.wants("versions"):
         versions = host_checks.read_versions(site.environment)
         engine = engine_traits(plan.engine)
-        lines += host_checks.judge_versions(versions, here, engine, libraries=plan.libraries)
+        lines += host_checks.judge_versions(
+            versions, here, engine, libraries=plan.libraries
+        )
     if plan.wants("folders"):
-        lines += [host_checks.judge_folder(here, *folder) for folder in plan.folders.items()]
+        lines += [
+            host_checks.judge_folder(here, *folder) for folder in plan.folders.items()
+        ]
     return lines
 
 
 def _by_processes(
-    about: CheckSubject, plan: Plan, options: CheckOptions, note: OnText, on_progress: OnText
+    about: CheckSubject,
+    plan: Plan,
+    options: CheckOptions,
+    note: OnText,
+    on_progress: OnText,
 ) -> Report:
     """Check with processes on this machine or on the study's hosts, which must see the folder of results.
 
     The files are kept only after a failure, or if a folder was named for them.
     """
     if about.on_hosts:
-        shared, where, prefix = host_checks.present(cast(Path, about.results)), "the hosts", "."
+        shared, where, prefix = (
+            host_checks.present(cast(Path, about.results)),
+            "the hosts",
+            ".",
+        )
     else:
         shared, where, prefix = None, "this machine", ""
     if not about.on_hosts and (said := refuse_open_ports(about.points)):
         note(said.text)
-    target = options.folder or Path(tempfile.mkdtemp(prefix=f"{prefix}scalestudy-check-", dir=shared))
+    target = options.folder or Path(
+        tempfile.mkdtemp(prefix=f"{prefix}scalestudy-check-", dir=shared)
+    )
     _refuse_full(target)
     on_progress(f"Checking with {plan.workers} processes on {where}")
     if about.on_hosts:
-        report = check_on_hosts(target.absolute(), plan, check_point(about.points[0], plan), on_progress)
+        report = check_on_hosts(
+            target.absolute(), plan, check_point(about.points[0], plan), on_progress
+        )
     else:
         report = check_here(target.absolute(), plan, on_progress, about.environment)
     if report.failed or options.folder is not None:
@@ -305,17 +364,27 @@ def _by_processes(
 
 
 def _refuse_contradictions(about: CheckSubject, options: CheckOptions) -> None:
-    queues = ", ".join(f'"{name}"' for name in LAUNCHERS.names() if launcher(name).checked)
+    queues = ", ".join(
+        f'"{name}"' for name in LAUNCHERS.names() if launcher(name).checked
+    )
     if options.submit and not about.asks_queue:
         raise UserError(
             f"a site profile, or a study with launch.on = {queues}, for --submit",
-            "neither" if about.study is None else f'a study with launch.on = "{about.study.launch.on}"',
+            "neither"
+            if about.study is None
+            else f'a study with launch.on = "{about.study.launch.on}"',
             "Name a site: `scalestudy check SITE --submit`, or leave out --submit.",
         )
     if options.nodes is not None and not options.submit:
-        raise UserError("--submit together with --nodes", "--nodes alone", "On this machine, use --workers.")
+        raise UserError(
+            "--submit together with --nodes",
+            "--nodes alone",
+            "On this machine, use --workers.",
+        )
 
 
 def _refuse_full(target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UserError("an empty or a new folder", f"--out {target}", "Name another one.")
+        raise UserError(
+            "an empty or a new folder", f"--out {target}", "Name another one."
+        )

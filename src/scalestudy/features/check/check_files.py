@@ -27,10 +27,25 @@ PLAN_FILE, REPORT_FILE = "check.json", "report.json"
 REPORT_SCHEMA: Literal[4] = 4
 POLL = 0.1
 TAIL_LINES = 30
-STEPS = {"": "joining", "begun": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing"}
+STEPS = {
+    "": "joining",
+    "begun": "joining",
+    "joined": "the first sum",
+    "summed": "timing",
+    "timed": "timing",
+}
 """Current step of a trial, by its last event."""
 Status = Literal["pass", "warn", "fail"]
-Topic = Literal["versions", "slurm", "folders", "devices", "ranks", "builds", "collectives", "bandwidth"]
+Topic = Literal[
+    "versions",
+    "slurm",
+    "folders",
+    "devices",
+    "ranks",
+    "builds",
+    "collectives",
+    "bandwidth",
+]
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 SIZES = (2**10, 2**25)
 """Message sizes in bytes: 1 KiB for the latency; 32 MiB, about a bucket of gradients, for the bandwidth."""
@@ -65,8 +80,13 @@ class Report(Record):
     @property
     def verdict(self) -> str:
         """Summary in one sentence."""
-        count = {status: sum(line.status == status for line in self.lines) for status in get_args(Status)}
-        numbers = f"{count['pass']} passed, {count['warn']} warnings, {count['fail']} failed"
+        count = {
+            status: sum(line.status == status for line in self.lines)
+            for status in get_args(Status)
+        }
+        numbers = (
+            f"{count['pass']} passed, {count['warn']} warnings, {count['fail']} failed"
+        )
         return f"{'Not ready' if self.failed else 'Ready'}: {numbers}."
 
     def joined(self, other: "Report") -> "Report":
@@ -94,14 +114,21 @@ def merge(lines: Iterable[Line]) -> list[Line]:
     places: dict[Line, dict[str, None]] = {}
     for line in lines:
         places.setdefault(line.model_copy(update={"where": ""}), {})[line.where] = None
-    together = [line.model_copy(update={"where": names_together(where)}) for line, where in places.items()]
+    together = [
+        line.model_copy(update={"where": names_together(where)})
+        for line, where in places.items()
+    ]
     return sorted(together, key=lambda line: TOPICS.index(line.topic))
 
 
 def names_together(given: Iterable[str]) -> str:
     """Return names as a list, of more than four the first three."""
     names = list(given)
-    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return (
+        ", ".join(names)
+        if len(names) <= 4
+        else f"{', '.join(names[:3])} and {len(names) - 3} more"
+    )
 
 
 class Plan(StrictModel):
@@ -250,7 +277,9 @@ class Exchange:
             return []
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def answers(self, number: int, size: int, limit: float, slack: float = 0.0) -> dict[int, RankAnswer]:
+    def answers(
+        self, number: int, size: int, limit: float, slack: float = 0.0
+    ) -> dict[int, RankAnswer]:
         """Wait for the trial of all ranks, and return how it ended, by rank.
 
         It has stalled if no event follows another within `limit` seconds. A rank that does not even
@@ -289,15 +318,23 @@ class Exchange:
             rank=rank,
             state=state,
             step=STEPS.get(steps[-1], steps[-1]),
-            seconds={event["bytes"]: event["seconds"] for event in events if event["step"] == "timed"},
+            seconds={
+                event["bytes"]: event["seconds"]
+                for event in events
+                if event["step"] == "timed"
+            },
             tail=[] if state == "done" else _tail(self.log(number, rank))[-TAIL_LINES:],
-            build=next((event for event in reversed(events) if event["step"] == "built"), None),
+            build=next(
+                (event for event in reversed(events) if event["step"] == "built"), None
+            ),
         )
 
 
 def _write(path: Path, content: Record) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content.model_dump_json(), durable=False)  # only this check needs it
+    write_atomically(
+        path, content.model_dump_json(), durable=False
+    )  # only this check needs it
 
 
 def _read(path: Path, content: type[Content]) -> Content | None:
@@ -328,9 +365,18 @@ def read_report(folder: Path) -> Report:
     try:
         return Report.model_validate_json(file.read_bytes())
     except OSError:
-        last = {name: lines[-1] for name in ("rank-0.log", "job.log") if (lines := _tail(logs / name))}
-        seen = next((f"none; the last of {name}: {line}" for name, line in last.items()), "none, and no logs")
-        raise RunError(f"a report in {file}", seen, f"Look at the logs in {logs}.") from None
+        last = {
+            name: lines[-1]
+            for name in ("rank-0.log", "job.log")
+            if (lines := _tail(logs / name))
+        }
+        seen = next(
+            (f"none; the last of {name}: {line}" for name, line in last.items()),
+            "none, and no logs",
+        )
+        raise RunError(
+            f"a report in {file}", seen, f"Look at the logs in {logs}."
+        ) from None
     except ValueError as error:
         raise RunError(
             f"a report of schema version {REPORT_SCHEMA} in {file}",

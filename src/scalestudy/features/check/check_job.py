@@ -23,7 +23,12 @@ from scalestudy.features.check.check_files import (
 )
 from scalestudy.launch.queue.job_script import render
 from scalestudy.launch.queue.point_job import JobLayout, JobScript, layout
-from scalestudy.launch.queue.scheduler import QUEUE_ERRORS, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.scheduler import (
+    QUEUE_ERRORS,
+    QueueAbsent,
+    QueueRefused,
+    QueueUnreachable,
+)
 from scalestudy.launch.queue.site_profile import Site
 from scalestudy.launch.queue.waiting import Waiting
 from scalestudy.launch.slurm import SLURM
@@ -45,13 +50,23 @@ LAG = 30.0
 def check_point(point: Point | None, plan: Plan) -> Point:
     """Return a point with a process for each worker, based on the study's point if there is one."""
     across = engine_traits(plan.engine).across
-    update = {"name": "check", "engine": plan.engine, "strategy": across, "workers": plan.workers}
+    update = {
+        "name": "check",
+        "engine": plan.engine,
+        "strategy": across,
+        "workers": plan.workers,
+    }
     if point is not None:
         return point.model_copy(update=update).on(implementation=across)
     brought = task_defaults(TASK)
-    train, data = brought.complete_train(TrainSettings()), brought.complete_data(DataSettings())
+    train, data = (
+        brought.complete_train(TrainSettings()),
+        brought.complete_data(DataSettings()),
+    )
     terms = Terms(implementation=across, launch=ResolvedLaunch(on="slurm"))
-    return Point(study="check", task=TASK, seed=0, data=data, train=train, terms=terms, **update)
+    return Point(
+        study="check", task=TASK, seed=0, data=data, train=train, terms=terms, **update
+    )
 
 
 def check_layout(point: Point, site: Site, nodes: int | None) -> JobLayout:
@@ -75,19 +90,38 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
             try:
                 SLURM.queue.call(SLURM.queue.submits[0], "--test-only", str(script))
             except QueueAbsent as error:
-                return [report_failure("slurm", "here", f"no Slurm client ({error.received})", error.action)]
+                return [
+                    report_failure(
+                        "slurm",
+                        "here",
+                        f"no Slurm client ({error.received})",
+                        error.action,
+                    )
+                ]
             except QueueUnreachable as error:
                 seen = f"no answer: {error.received}"
-                return [report_failure("slurm", "Slurm", seen, "Try again later, or ask the site.")]
+                return [
+                    report_failure(
+                        "slurm", "Slurm", seen, "Try again later, or ask the site."
+                    )
+                ]
             except QueueRefused as error:
                 action = SLURM.queue.advice(error.words) or error.action
-                lines.append(report_failure("slurm", "Slurm", f"{asked}: {error.words}", action))
+                lines.append(
+                    report_failure("slurm", "Slurm", f"{asked}: {error.words}", action)
+                )
             else:
-                lines.append(report_pass("slurm", "Slurm", f"{asked}: would be taken, if hours are left"))
+                lines.append(
+                    report_pass(
+                        "slurm", "Slurm", f"{asked}: would be taken, if hours are left"
+                    )
+                )
     return lines
 
 
-def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: JobLayout) -> str:
+def submit_check(
+    folder: Path, plan: Plan, site: Site, point: Point, shape: JobLayout
+) -> str:
     """Write plan and script into `folder`, submit the job, and return its ID.
 
     Raises:
@@ -104,7 +138,9 @@ def _write_script(folder: Path, site: Site, point: Point, shape: JobLayout) -> P
     return script
 
 
-def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -> Report:
+def await_report(
+    folder: Path, job: str, on_progress: Callable[[str], object]
+) -> Report:
     """Wait for the job's report, and return it; `on_progress` is called with the state of the job.
 
     A job that does not start by itself is cancelled, and the report says why.
@@ -119,14 +155,22 @@ def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -
         if now - asked >= pause:
             asked = now
             state, over, waiting = _state(job)
-            if waiting is not None and waiting.stuck and waiting == waited_for:  # seen twice, so it lasts
+            if (
+                waiting is not None and waiting.stuck and waiting == waited_for
+            ):  # seen twice, so it lasts
                 with suppress(*QUEUE_ERRORS):
                     SLURM.queue.cancel([job])
                 action = f"See `{waiting.next_command([job])}`. The job was cancelled; check again then."
-                return Report(lines=(report_failure("slurm", "Slurm", waiting.described, action),))
+                return Report(
+                    lines=(report_failure("slurm", "Slurm", waiting.described, action),)
+                )
             waited_for = waiting
             pause, last = ASK if state != last else min(pause * 1.5, LONGEST), state
-            doing = "" if state.startswith("pending") else f", {Exchange(folder).progress()}"
+            doing = (
+                ""
+                if state.startswith("pending")
+                else f", {Exchange(folder).progress()}"
+            )
             on_progress(f"job {job}: {state}{doing}")
             ended = min(ended, now) if over else float("inf")
         if now - ended > LAG:
@@ -136,7 +180,9 @@ def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -
         return read_report(folder)
     except RunError as error:
         state, _, _ = _state(job)
-        raise RunError(error.expected, f"{error.received} (job {job}: {state})", error.action) from None
+        raise RunError(
+            error.expected, f"{error.received} (job {job}: {state})", error.action
+        ) from None
 
 
 def _state(job: str) -> tuple[str, bool, Waiting | None]:

@@ -37,8 +37,18 @@ from scalestudy.hardware.devices import Gpu
 from scalestudy.hardware.no_gpus import why_unseen
 from scalestudy.launch import reserve
 from scalestudy.launch.hosts import reserve_devices
-from scalestudy.launch.worker_processes import ProcessGroup, WorkerProcesses, started_in, worker_commands
-from scalestudy.plugins.engines import Collective, EngineTraits, collective, engine_traits
+from scalestudy.launch.worker_processes import (
+    ProcessGroup,
+    WorkerProcesses,
+    started_in,
+    worker_commands,
+)
+from scalestudy.plugins.engines import (
+    Collective,
+    EngineTraits,
+    collective,
+    engine_traits,
+)
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError
 from scalestudy.util.files import without_following, write_atomically
@@ -67,12 +77,18 @@ def check_here(
         reserve.cores(cores.granted(), size * plan.cpus_per_worker) as (cpus, _),
         reserve.private_run(size, private=size > 1) as private,
     ):
-        commands = worker_commands(RunFolder(folder), size, port, cpus, os.environ | private)
-        workers = WorkerProcesses([started_in(environment, command) for command in commands])
+        commands = worker_commands(
+            RunFolder(folder), size, port, cpus, os.environ | private
+        )
+        workers = WorkerProcesses(
+            [started_in(environment, command) for command in commands]
+        )
         return await_ranks(folder, workers, on_progress)
 
 
-def check_on_hosts(folder: Path, plan: Plan, point: Point, on_progress: Callable[[str], object]) -> Report:
+def check_on_hosts(
+    folder: Path, plan: Plan, point: Point, on_progress: Callable[[str], object]
+) -> Report:
     """Start the plan's ranks on the hosts of a point, with files in a folder that they share."""
     write_plan(folder, plan)
     with contextlib.ExitStack() as held:
@@ -80,7 +96,9 @@ def check_on_hosts(folder: Path, plan: Plan, point: Point, on_progress: Callable
         return await_ranks(folder, processes(RunFolder(folder)), on_progress)
 
 
-def await_ranks(folder: Path, ranks: ProcessGroup, on_progress: Callable[[str], object]) -> Report:
+def await_ranks(
+    folder: Path, ranks: ProcessGroup, on_progress: Callable[[str], object]
+) -> Report:
     """Run a check's ranks until their report is there, and return it.
 
     Raises:
@@ -102,7 +120,10 @@ def run(path: Path, placement: Placement) -> int:
     Raises:
         RunError: If rank 0 stops giving assignments, or a check has run in this folder before.
     """
-    plan, exchange = Plan.model_validate_json((path / PLAN_FILE).read_bytes()), Exchange(path)
+    plan, exchange = (
+        Plan.model_validate_json((path / PLAN_FILE).read_bytes()),
+        Exchange(path),
+    )
     if exchange.facts_path(placement.rank).exists():
         raise RunError(
             "a check that is started once",
@@ -156,10 +177,14 @@ class _Rank:
         lines: list[Line] = []
         if plan.wants("versions"):
             versions = host_checks.read_versions(None)
-            lines += host_checks.judge_versions(versions, here, self._engine, libraries=plan.libraries)
+            lines += host_checks.judge_versions(
+                versions, here, self._engine, libraries=plan.libraries
+            )
         if plan.wants("folders"):
             folders = plan.folders | {tempfile.gettempdir(): "temporary"}
-            lines += [host_checks.judge_folder(here, *folder) for folder in folders.items()]
+            lines += [
+                host_checks.judge_folder(here, *folder) for folder in folders.items()
+            ]
         return lines
 
     def follow(self) -> None:
@@ -183,7 +208,11 @@ class _Rank:
         )
 
     def _start(self, assignment: Assignment) -> None:
-        number, rank, gpus = assignment.number, self._placement.rank, devices.visible_gpus(os.environ)
+        number, rank, gpus = (
+            assignment.number,
+            self._placement.rank,
+            devices.visible_gpus(os.environ),
+        )
         way = collective(assignment.collective) if assignment.collective else None
         device = "cpu" if way is not None and way.device == "cpu" else self._device
         what = errand(
@@ -194,7 +223,11 @@ class _Rank:
             events=self._exchange.events_path(number, rank),
         )
         if way is None:
-            what["gpus"] = host_checks.shown_at_once(self._gpus, self._uuids) if device == "gpu" else 0
+            what["gpus"] = (
+                host_checks.shown_at_once(self._gpus, self._uuids)
+                if device == "gpu"
+                else 0
+            )
         variables = trial_environment(
             way,
             self._engine,
@@ -209,7 +242,13 @@ class _Rank:
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab", opener=without_following) as output:
             self._trial = subprocess.Popen(
-                [sys.executable, "-P", "-m", self._engine.trial_module, json.dumps(what)],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    self._engine.trial_module,
+                    json.dumps(what),
+                ],
                 env=variables,
                 stdin=subprocess.PIPE,
                 stdout=output,
@@ -252,9 +291,13 @@ def trial_environment(
     shown: Sequence[str] | None = ()
     if device != "cpu":
         # For its build report, the framework must see all GPUs.
-        shown = None if way is None else own_gpus(variables, gpus, local_rank=local_rank)
+        shown = (
+            None if way is None else own_gpus(variables, gpus, local_rank=local_rank)
+        )
     rendezvous = None if way is None else way.rendezvous
-    changes = process_environment(variables, engine, gpus=shown, rendezvous=rendezvous, placement=placement)
+    changes = process_environment(
+        variables, engine, gpus=shown, rendezvous=rendezvous, placement=placement
+    )
     return changes.applied(variables) | {"PYTHONUNBUFFERED": "1"}
 
 

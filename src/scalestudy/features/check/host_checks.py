@@ -23,7 +23,12 @@ from scalestudy.features.check.check_files import (
     report_warning,
 )
 from scalestudy.hardware.installed import describe, describe_other
-from scalestudy.plugins.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
+from scalestudy.plugins.engines import (
+    Collective,
+    EngineTraits,
+    StrategyLibrary,
+    engine_traits,
+)
 from scalestudy.plugins.strategies import REGISTRY
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
@@ -49,25 +54,33 @@ def shown_at_once(gpus: int, uuids: Sequence[str]) -> int:
 
 
 def judge_devices(
-    where: str, *, device: str, promised: int, gpus: int, workers: int, why: Sequence[str] = ()
+    where: str,
+    *,
+    device: str,
+    promised: int,
+    gpus: int,
+    workers: int,
+    why: Sequence[str] = (),
 ) -> Line:
     """Compare the usable GPUs with those that the site states (`promised`) and the workers need.
 
     `why` holds the host's reason why no GPU is visible, and what to do.
     """
     if device == "cpu":
-        return report_pass("devices", where, f"{gpus} GPUs seen; the study computes on CPUs")
+        return report_pass(
+            "devices", where, f"{gpus} GPUs seen; the study computes on CPUs"
+        )
     needed = workers if gpus or device == "gpu" else promised
     if gpus >= needed:
         return report_pass(
-            "devices", where, f"{gpus} GPUs seen" + ("" if gpus else ": workers compute on CPUs")
+            "devices",
+            where,
+            f"{gpus} GPUs seen" + ("" if gpus else ": workers compute on CPUs"),
         )
     seen = f"{gpus} GPUs seen, {needed} needed for {workers} workers"
     if not gpus and why:
         return report_failure("devices", where, f"{seen}: {why[0]}", why[1])
-    action = (
-        "Request more GPUs per node (gpu_request in the site profile) or fewer workers. See nvidia-smi there."
-    )
+    action = "Request more GPUs per node (gpu_request in the site profile) or fewer workers. See nvidia-smi there."
     return report_failure("devices", where, seen, action)
 
 
@@ -77,21 +90,28 @@ def judge_folder(where: str, folder: str, purpose: str) -> Line:
     name = f"{purpose} folder {path}"
     if not path.is_absolute():
         return report_failure(
-            "folders", where, f"{name}: a variable is not set", "Set it, or write the path out."
+            "folders",
+            where,
+            f"{name}: a variable is not set",
+            "Set it, or write the path out.",
         )
     try:
-        present = next(parent for parent in (path, *path.parents) if os.path.lexists(parent))
-        with tempfile.NamedTemporaryFile(prefix=".scalestudy-check-", dir=present) as file:
+        present = next(
+            parent for parent in (path, *path.parents) if os.path.lexists(parent)
+        )
+        with tempfile.NamedTemporaryFile(
+            prefix=".scalestudy-check-", dir=present
+        ) as file:
             file.write(b"scalestudy")
             file.flush()
             os.fsync(file.fileno())
         free = shutil.disk_usage(present).free
     except OSError as error:
         action = "Name another folder, or correct its permissions or quota."
-        return report_failure("folders", where, f"{name}: {error.strerror or error}", action)
-    seen = (
-        f"{name}: {'writable' if present == path else f'can be made in {present}'}, {units.size(free)} free"
-    )
+        return report_failure(
+            "folders", where, f"{name}: {error.strerror or error}", action
+        )
+    seen = f"{name}: {'writable' if present == path else f'can be made in {present}'}, {units.size(free)} free"
     if free < SPARE_BYTES:
         return report_warning("folders", where, seen, "Make space.")
     return report_pass("folders", where, seen)
@@ -125,35 +145,75 @@ def read_versions(environment: str | None) -> dict[str, str] | str:
 
 
 def judge_versions(
-    versions: dict[str, str] | str, where: str, engine: EngineTraits, *, libraries: Collection[str]
+    versions: dict[str, str] | str,
+    where: str,
+    engine: EngineTraits,
+    *,
+    libraries: Collection[str],
 ) -> list[Line]:
     """Return lines about the result of `read_versions`; the study's strategies need `libraries`."""
     if isinstance(versions, str):
         action = "Build the environment (see environments/), or correct `environment` in the site profile."
-        return [report_failure("versions", where, f"no environment: {versions}", action)]
+        return [
+            report_failure("versions", where, f"no environment: {versions}", action)
+        ]
     good, problems = [], []
 
-    def judge(label: str, version: str | None, wanted: str, action: str, *, needed: bool = True) -> None:
+    def judge(
+        label: str,
+        version: str | None,
+        wanted: str,
+        action: str,
+        *,
+        needed: bool = True,
+    ) -> None:
         if version is None and needed:
-            problems.append(report_failure("versions", where, f"{label} not installed", action))
+            problems.append(
+                report_failure("versions", where, f"{label} not installed", action)
+            )
         elif version is None:
             good.append(f"{label} not installed (not needed)")
         elif _fits(version, wanted):
             good.append(f"{label} {version}")
         else:
             line = report_failure if needed else report_warning
-            problems.append(line("versions", where, f"{label} {version}, but {wanted} is needed", action))
+            problems.append(
+                line(
+                    "versions",
+                    where,
+                    f"{label} {version}, but {wanted} is needed",
+                    action,
+                )
+            )
 
-    judge("Python", versions["Python"], PYTHON, "Build a new environment with another Python.")
+    judge(
+        "Python",
+        versions["Python"],
+        PYTHON,
+        "Build a new environment with another Python.",
+    )
     for wanted in engine.requirements:
-        present = next((versions[name] for name in wanted.packages if name in versions), None)
+        present = next(
+            (versions[name] for name in wanted.packages if name in versions), None
+        )
         action = f"Run `pip install '{wanted.packages[0]}{wanted.versions}'`."
         judge(wanted.label, present, wanted.versions, action)
     for library in engine.libraries:
         needed = library.name in libraries
-        judge(library.label, versions.get(library.name), library.versions, library.mend, needed=needed)
+        judge(
+            library.label,
+            versions.get(library.name),
+            library.versions,
+            library.mend,
+            needed=needed,
+        )
     for name in sorted(set(libraries) - {library.name for library in engine.libraries}):
-        judge(name, versions.get(name.replace("_", "-").lower()), "", f"Run `pip install {name}` there.")
+        judge(
+            name,
+            versions.get(name.replace("_", "-").lower()),
+            "",
+            f"Run `pip install {name}` there.",
+        )
     return [report_pass("versions", where, ", ".join(good)), *problems]
 
 
@@ -164,7 +224,9 @@ def _fits(version: str, wanted: str) -> bool:
         return False
 
 
-def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer]) -> list[Line]:
+def judge_builds(
+    plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer]
+) -> list[Line]:
     """Check the framework's CUDA support and its libraries' Gloo, MPI and NCCL support on each host."""
     engine = engine_traits(plan.engine)
     lines = []
@@ -174,34 +236,58 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, R
             continue
         if build is None:
             stalled = answer.state == "stalled"
-            why = "was not imported in time" if stalled else f"cannot be imported: {cause(answer.tail)}"
+            why = (
+                "was not imported in time"
+                if stalled
+                else f"cannot be imported: {cause(answer.tail)}"
+            )
             action = "Repair the environment. A slow file system looks the same."
-            lines.append(report_failure("builds", fact.host, f"{engine.label} {why}", action))
+            lines.append(
+                report_failure("builds", fact.host, f"{engine.label} {why}", action)
+            )
             continue
         gpus = fact.gpus if plan.device != "cpu" else 0
-        lines.append(_framework(fact.host, engine, build, shown_at_once(gpus, fact.uuids)))
+        lines.append(
+            _framework(fact.host, engine, build, shown_at_once(gpus, fact.uuids))
+        )
         lines += [
-            _library(fact.host, library, build, gpus, needed=library.name in plan.libraries)
+            _library(
+                fact.host, library, build, gpus, needed=library.name in plan.libraries
+            )
             for library in engine.libraries
         ]
     return lines
 
 
-def _framework(host: str, engine: EngineTraits, build: Mapping[str, Any], gpus: int) -> Line:
+def _framework(
+    host: str, engine: EngineTraits, build: Mapping[str, Any], gpus: int
+) -> Line:
     cuda = f"CUDA {build['cuda']}" if build["cuda"] else "no CUDA"
     seen = f"{engine.label} {build[engine.name]} with {cuda}"
     if build["gpus"] < gpus:
         words, action = build["no_gpus"]
-        return report_failure("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}", action)
+        return report_failure(
+            "builds",
+            host,
+            f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}",
+            action,
+        )
     return report_pass("builds", host, seen)
 
 
 def _library(
-    host: str, library: StrategyLibrary, build: Mapping[str, Any], gpus: int, *, needed: bool
+    host: str,
+    library: StrategyLibrary,
+    build: Mapping[str, Any],
+    gpus: int,
+    *,
+    needed: bool,
 ) -> Line:
     worse = report_failure if needed else report_warning
     if error := build[f"{library.name}_error"]:
-        return worse("builds", host, f"{library.label} does not load: {error}", library.mend)
+        return worse(
+            "builds", host, f"{library.label} does not load: {error}", library.mend
+        )
     flags = build[library.name]
     if flags is None:
         seen = f"no {library.label}"
@@ -215,12 +301,19 @@ def _library(
     if not (flags["gloo"] or flags["mpi"]):
         return worse("builds", host, seen, library.mend_sums)
     if gpus and not flags["nccl"]:
-        return report_warning("builds", host, f"{seen}, beside {gpus} GPUs", library.mend_gpus)
+        return report_warning(
+            "builds", host, f"{seen}, beside {gpus} GPUs", library.mend_gpus
+        )
     return report_pass("builds", host, seen)
 
 
 def collectives_to_try(
-    plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer], *, source: str, met: bool
+    plan: Plan,
+    facts: Mapping[int, Facts],
+    answers: Mapping[int, RankAnswer],
+    *,
+    source: str,
+    met: bool,
 ) -> list[Collective]:
     """Return the collectives that the study uses, in order, or all; unless hosts and port are known, MPI's.
 
@@ -257,7 +350,9 @@ def collectives_to_try(
 def cause(tail: Sequence[str]) -> str:
     """Return the line that most likely shows the cause: the last exception's message, or the last line."""
     lines = [line.strip() for line in tail]
-    return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[-1][:LONGEST]
+    return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[
+        -1
+    ][:LONGEST]
 
 
 IMPORT_WITHIN = 300
@@ -271,7 +366,9 @@ def refuse_unloadable(library: StrategyLibrary) -> UserError | None:
     """
     command = [sys.executable, "-P", "-c", f"import {library.module}"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=IMPORT_WITHIN)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=IMPORT_WITHIN
+        )
     except subprocess.TimeoutExpired:
         seen = f"it took more than {IMPORT_WITHIN} s"
     else:
@@ -279,7 +376,11 @@ def refuse_unloadable(library: StrategyLibrary) -> UserError | None:
             return None
         lines = done.stderr.strip().splitlines()
         seen = lines[-1] if lines else f"exit code {done.returncode}"
-    return UserError(f"{library.label} to load", f"{library.label} does not load: {seen}", library.mend)
+    return UserError(
+        f"{library.label} to load",
+        f"{library.label} does not load: {seen}",
+        library.mend,
+    )
 
 
 def strategy_records() -> list[dict[str, Any]]:
@@ -292,7 +393,10 @@ def strategy_records() -> list[dict[str, Any]]:
     for row in REGISTRY.items():
         engine = engine_traits(row.engine)
         missing = engine.missing_software([row.library] if row.library else [])
-        library = next((library for library in engine.libraries if library.name == row.library), None)
+        library = next(
+            (library for library in engine.libraries if library.name == row.library),
+            None,
+        )
         if library is not None and missing is None:
             missing = refuse_unloadable(library)
         records.append(

@@ -28,7 +28,10 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
     """Lead all ranks through the check, and return the report. It ends at the first rank that is missing."""
     exchange.tell(f"waiting for {placement.size} ranks")
     facts = exchange.facts(placement.size, plan.start_limit)
-    hosts = [name or (facts[rank].host if rank in facts else "") for rank, name in enumerate(placement.hosts)]
+    hosts = [
+        name or (facts[rank].host if rank in facts else "")
+        for rank, name in enumerate(placement.hosts)
+    ]
     lines = judge_ranks(exchange, plan, placement, facts, hosts)
     number = 0
 
@@ -37,11 +40,17 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
         exchange.assign(Assignment(number=number, collective=collective))
         answers = exchange.answers(number, placement.size, limit, plan.slack)
         number += 1
-        lines += [_gone(rank, hosts[rank]) for rank in range(placement.size) if rank not in answers]
+        lines += [
+            _gone(rank, hosts[rank])
+            for rank in range(placement.size)
+            if rank not in answers
+        ]
         return answers
 
     try:
-        if len(facts) < placement.size or not (plan.wants("builds") or plan.wants("collectives")):
+        if len(facts) < placement.size or not (
+            plan.wants("builds") or plan.wants("collectives")
+        ):
             return Report(lines=tuple(lines))
         exchange.tell(f"importing {engine_traits(plan.engine).label} on each rank")
         builds = ask(plan.start_limit)
@@ -51,7 +60,9 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
         if plan.wants("collectives") and len(builds) == placement.size:
             ways, reasons = collectives_of(plan, placement, facts, builds)
             lines += reasons
-        slowest = max((one.build["seconds"] for one in builds.values() if one.build), default=0.0)
+        slowest = max(
+            (one.build["seconds"] for one in builds.values() if one.build), default=0.0
+        )
         for place, way in enumerate(ways, start=1):
             exchange.tell(f"{way.label}, {place} of {len(ways)} collectives")
             answers = ask(plan.limit + 2 * slowest, way.name)
@@ -59,7 +70,11 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
             if failure is None:
                 used, seen = len(set(hosts)), f"{way.name} over {placement.size} ranks"
                 lines.append(report_pass("collectives", _hosts(used), seen))
-                lines += [bandwidth_line(way, answers, used)] if plan.wants("bandwidth") else []
+                lines += (
+                    [bandwidth_line(way, answers, used)]
+                    if plan.wants("bandwidth")
+                    else []
+                )
             else:
                 lines.append(failure)
             if len(answers) < placement.size:
@@ -70,7 +85,11 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
 
 
 def judge_ranks(
-    exchange: Exchange, plan: Plan, placement: Placement, facts: Mapping[int, Facts], hosts: Sequence[str]
+    exchange: Exchange,
+    plan: Plan,
+    placement: Placement,
+    facts: Mapping[int, Facts],
+    hosts: Sequence[str],
 ) -> list[Line]:
     """Check whether all ranks are present, and collect what they found on each host."""
     lines = [line for fact in facts.values() for line in fact.lines]
@@ -106,28 +125,45 @@ def judge_ranks(
 
 
 def collectives_of(
-    plan: Plan, placement: Placement, facts: Mapping[int, Facts], builds: Mapping[int, RankAnswer]
+    plan: Plan,
+    placement: Placement,
+    facts: Mapping[int, Facts],
+    builds: Mapping[int, RankAnswer],
 ) -> tuple[list[Collective], list[Line]]:
     """Return the collectives to try, and a line if there is a reason why there are fewer or none."""
     first = placement.hosts[0] or facts[0].host
     if placement.size < 2:
-        return [], [report_pass("collectives", first, "a single worker has no others to combine with")]
+        return [], [
+            report_pass(
+                "collectives", first, "a single worker has no others to combine with"
+            )
+        ]
     reasons = []
     met = placement.port is not None and all(placement.hosts)
     if not met:
         seen = f"hosts or port unknown (from {placement.source})"
-        action = "Start the workers with srun, or under mpirun in blocks of one size a node."
+        action = (
+            "Start the workers with srun, or under mpirun in blocks of one size a node."
+        )
         reasons.append(report_warning("collectives", first, seen, action))
-    return host_checks.collectives_to_try(plan, facts, builds, source=placement.source, met=met), reasons
+    return host_checks.collectives_to_try(
+        plan, facts, builds, source=placement.source, met=met
+    ), reasons
 
 
-def judge_collective(way: Collective, answers: Mapping[int, RankAnswer], hosts: Sequence[str]) -> Line | None:
+def judge_collective(
+    way: Collective, answers: Mapping[int, RankAnswer], hosts: Sequence[str]
+) -> Line | None:
     """Return a line on a collective that failed, with the hosts where it did; None if it worked.
 
     Ranks without an answer are gone. Those that are gone or failed explain why others stalled.
     """
-    states = [answers[rank].state if rank in answers else "gone" for rank in range(len(hosts))]
-    worst = next((state for state in ("gone", "failed", "stalled") if state in states), None)
+    states = [
+        answers[rank].state if rank in answers else "gone" for rank in range(len(hosts))
+    ]
+    worst = next(
+        (state for state in ("gone", "failed", "stalled") if state in states), None
+    )
     if worst is None:
         return None
     bad = [rank for rank, state in enumerate(states) if state == worst]
@@ -140,11 +176,15 @@ def judge_collective(way: Collective, answers: Mapping[int, RankAnswer], hosts: 
         what = f"stalled at {answers[bad[0]].step}"
     where = dict.fromkeys(hosts[rank] for rank in bad)
     others = dict.fromkeys(host for host in hosts if host not in where)
-    seen = f"{way.name} {what}" + (f"; not on {names_together(others)}" if others else "")
+    seen = f"{way.name} {what}" + (
+        f"; not on {names_together(others)}" if others else ""
+    )
     return report_failure("collectives", names_together(where), seen, way.mend)
 
 
-def bandwidth_line(way: Collective, answers: Mapping[int, RankAnswer], hosts: int) -> Line:
+def bandwidth_line(
+    way: Collective, answers: Mapping[int, RankAnswer], hosts: int
+) -> Line:
     """Return a line on the bandwidth of a collective at its largest size, and its latency at the smallest.
 
     Times are means of the ranks. By the definitions of nccl-tests, S bytes in t seconds on n ranks are a
@@ -152,7 +192,8 @@ def bandwidth_line(way: Collective, answers: Mapping[int, RankAnswer], hosts: in
     """
     ranks, sizes, where = len(answers), sorted(answers[0].seconds), _hosts(hosts)
     latency, seconds = (
-        sum(answer.seconds[size] for answer in answers.values()) / ranks for size in (sizes[0], sizes[-1])
+        sum(answer.seconds[size] for answer in answers.values()) / ranks
+        for size in (sizes[0], sizes[-1])
     )
     algorithm = sizes[-1] / seconds
     bus = algorithm * 2 * (ranks - 1) / ranks
@@ -162,7 +203,9 @@ def bandwidth_line(way: Collective, answers: Mapping[int, RankAnswer], hosts: in
     )
     if bus < SLOW and hosts > 1:
         faster = "choose a faster interface (NCCL_SOCKET_IFNAME, HOROVOD_GLOO_IFACE)."
-        return report_warning("bandwidth", where, seen, f"As slow as gigabit Ethernet: {faster}")
+        return report_warning(
+            "bandwidth", where, seen, f"As slow as gigabit Ethernet: {faster}"
+        )
     return report_pass("bandwidth", where, seen)
 
 

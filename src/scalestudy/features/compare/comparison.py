@@ -48,11 +48,17 @@ Difference = tuple[str, str, str]
 """A name, and its value in the reference and in the other study; "" if unknown."""
 
 
-def unlike(first: Side, second: Side, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Difference]:
+def unlike(
+    first: Side, second: Side, ours: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> list[Difference]:
     """Return the names whose values differ and that no side withholds; none if one side knows no values."""
     withheld = first.withheld | second.withheld
     names = dict.fromkeys((*ours, *theirs)) if ours and theirs else ()
-    texts = [(name, _said(ours, name), _said(theirs, name)) for name in names if name not in withheld]
+    texts = [
+        (name, _said(ours, name), _said(theirs, name))
+        for name in names
+        if name not in withheld
+    ]
     return [(name, before, after) for name, before, after in texts if before != after]
 
 
@@ -83,7 +89,8 @@ def unpaired_because(first: Side, second: Side) -> str | None:
     unlike = [
         key
         for key, *_ in differences(first, second)
-        if not key.startswith(_ONLY_SPEED) and key.startswith(("task", "data.", "train."))
+        if not key.startswith(_ONLY_SPEED)
+        and key.startswith(("task", "data.", "train."))
     ]
     return f"not alike are {', '.join(unlike)}" if unlike else None
 
@@ -129,25 +136,43 @@ def compare_rows(first: Side, second: Side) -> list[Compared]:
     for quantity in QUANTITIES:
         measure, paired = _together(first, second, quantity)
         rows += [_row(key, quantity, first, second, measure, paired) for key in shared]
-    corrected = holm({i: row.chance for i, row in enumerate(rows) if row.chance is not None})
+    corrected = holm(
+        {i: row.chance for i, row in enumerate(rows) if row.chance is not None}
+    )
     return [replace(row, corrected=corrected.get(i)) for i, row in enumerate(rows)]
 
 
-def _row(key: Key, quantity: Quantity, first: Side, second: Side, measure: Measure, paired: bool) -> Compared:
+def _row(
+    key: Key,
+    quantity: Quantity,
+    first: Side,
+    second: Side,
+    measure: Measure,
+    paired: bool,
+) -> Compared:
     ours, theirs = _tag(0, key), _tag(1, key)
     known = measure.values[ours], measure.values[theirs]
-    before, after = (measure.mean(side) if measure.values[side] else NOTHING for side in (ours, theirs))
+    before, after = (
+        measure.mean(side) if measure.values[side] else NOTHING
+        for side in (ours, theirs)
+    )
     made = Compared(key, quantity, (before, after))
-    why_not = _obstacle(key, quantity, first, second) or ("" if all(known) else "not known of both")
+    why_not = _obstacle(key, quantity, first, second) or (
+        "" if all(known) else "not known of both"
+    )
     if why_not:
         return replace(made, why_not=why_not)
     pairs = paired and len(known[0].keys() & known[1].keys()) > 1
-    change = (measure.difference if quantity == "quality" else measure.ratio)(theirs, ours)
+    change = (measure.difference if quantity == "quality" else measure.ratio)(
+        theirs, ours
+    )
     contrast = measure.contrast(theirs, ours)
     return replace(
         made,
         change=change,
-        why_not="" if change.value is not None else "a value is not a finite positive number",
+        why_not=""
+        if change.value is not None
+        else "a value is not a finite positive number",
         chance=contrast.p_value if contrast is not None else None,
         paired=pairs and quantity == "quality",
     )
@@ -172,11 +197,19 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
             for key, by_seed in values.items()
         }
     if quantity != "quality":
-        return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM), False
-    senses = [sense for side in sides for sense in side.findings.measures.senses.values()]
+        return measured(
+            values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM
+        ), False
+    senses = [
+        sense for side in sides for sense in side.findings.measures.senses.values()
+    ]
     everything = [value for by_seed in values.values() for value in by_seed.values()]
     scale = quality_scale(all(sense.bounded for sense in senses), everything)
-    everyone = [list(values)] if paired else [[k for k in values if k.variant[0] == place] for place in "01"]
+    everyone = (
+        [list(values)]
+        if paired
+        else [[k for k in values if k.variant[0] == place] for place in "01"]
+    )
     return measured(values, dict.fromkeys(values, scale), everyone, LINEAR), paired
 
 
@@ -201,19 +234,34 @@ def _obstacle(key: Key, quantity: Quantity, first: Side, second: Side) -> str:
         checks.append(("samples processed", lambda run: run.result.samples_processed))
     if quantity == "quality":
         checks += [
-            ("metric", lambda run: metric_label(run.result.metric) if run.result.metric else None),
+            (
+                "metric",
+                lambda run: (
+                    metric_label(run.result.metric) if run.result.metric else None
+                ),
+            ),
             ("set it is measured on", lambda run: run.result.quality_split),
             ("labels in that set", lambda run: run.result.quality_labels),
             ("training samples", lambda run: run.result.training_samples),
         ]
     elif not first.timed(key) or not second.timed(key):
         return "oversubscribed or virtual workers: their times say nothing"
-    elif quantity == "rate" and first.findings.measures.bases[key] != second.findings.measures.bases[key]:
+    elif (
+        quantity == "rate"
+        and first.findings.measures.bases[key] != second.findings.measures.bases[key]
+    ):
         return "throughput is not known of both"
-    return next(filter(None, (_unlike(name, value, ours, theirs) for name, value in checks)), "")
+    return next(
+        filter(None, (_unlike(name, value, ours, theirs) for name, value in checks)), ""
+    )
 
 
-def _unlike(name: str, value: Callable[[Run], object], ours: Sequence[Run], theirs: Sequence[Run]) -> str:
+def _unlike(
+    name: str,
+    value: Callable[[Run], object],
+    ours: Sequence[Run],
+    theirs: Sequence[Run],
+) -> str:
     """Return how a value differs that all runs of each side agree on, or "": "global batch: 16 and 32"."""
     before, after = {value(run) for run in ours}, {value(run) for run in theirs}
     if len(before) > 1 or len(after) > 1 or before == after or None in before | after:
@@ -250,7 +298,11 @@ def compare(first: Side, second: Side) -> Comparison:
     Raises:
         UserError: The studies train different tasks or models.
     """
-    tasks = {PurePath(str(side.asked["task"])).name for side in (first, second) if "task" in side.asked}
+    tasks = {
+        PurePath(str(side.asked["task"])).name
+        for side in (first, second)
+        if "task" in side.asked
+    }
     if len(tasks) > 1:
         raise UserError(
             "studies of one task",
@@ -265,4 +317,10 @@ def compare(first: Side, second: Side) -> Comparison:
             f"different {others[0].why_not}",
             "Compare studies that train the same model.",
         )
-    return Comparison(first, second, tuple(differences(first, second)), rows, unpaired_because(first, second))
+    return Comparison(
+        first,
+        second,
+        tuple(differences(first, second)),
+        rows,
+        unpaired_because(first, second),
+    )

@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.features.compare.comparison import QUANTITIES, Compared, Comparison, Quantity, unlike
+from scalestudy.features.compare.comparison import (
+    QUANTITIES,
+    Compared,
+    Comparison,
+    Quantity,
+    unlike,
+)
 from scalestudy.report import figure_data
 from scalestudy.report.document import (
     Block,
@@ -44,9 +50,15 @@ def compare_document(comparison: Comparison) -> Document:
         )
         table = Table(headings, differing, "Settings, machines, versions")
         blocks.append(Section("Other differences", (table,)))
-    unpaired = [f"Qualities are not paired by seed: {comparison.unpaired}."] if comparison.unpaired else []
+    unpaired = (
+        [f"Qualities are not paired by seed: {comparison.unpaired}."]
+        if comparison.unpaired
+        else []
+    )
     blocks.append(Section("How this was compared", (Items((METHOD, *unpaired)),)))
-    return Document(f"{first.name} against {second.name}", tuple(blocks), "Comparison of studies")
+    return Document(
+        f"{first.name} against {second.name}", tuple(blocks), "Comparison of studies"
+    )
 
 
 def compare_json(comparison: Comparison) -> str:
@@ -92,7 +104,9 @@ def summary(comparison: Comparison) -> str:
     """State how many differences exceed chance."""
     held = [row for row in comparison.rows if not row.why_not]
     if not comparison.rows:
-        return "The studies share no row: no strategy ran on the same number of workers."
+        return (
+            "The studies share no row: no strategy ran on the same number of workers."
+        )
     if not held:
         return "None of the shared rows can be compared; the tables below give the reasons."
     tested = [row for row in held if row.chance is not None]
@@ -104,7 +118,11 @@ def summary(comparison: Comparison) -> str:
     real = sum(row.real for row in tested)
     verb = "is" if real == 1 else "are"
     count = f"Of {len(tested)} tested differences"
-    return f"{count}, {real} {verb} more than chance." if real else f"{count}, none is more than chance."
+    return (
+        f"{count}, {real} {verb} more than chance."
+        if real
+        else f"{count}, none is more than chance."
+    )
 
 
 def verdict(row: Compared, comparison: Comparison) -> str:
@@ -129,18 +147,37 @@ def verdict(row: Compared, comparison: Comparison) -> str:
 
 def _differences(comparison: Comparison) -> Table:
     """Return a table with a row for each quantity of each shared row, grouped by quantity."""
-    footnotes = list(dict.fromkeys(f"{row.why_not}." for row in comparison.rows if row.why_not))
+    footnotes = list(
+        dict.fromkeys(f"{row.why_not}." for row in comparison.rows if row.why_not)
+    )
     cells: list[tuple[str | Cell, ...]] = []
     for quantity in QUANTITIES:
         rows = [row for row in comparison.rows if row.quantity == quantity]
-        known = [estimate.value for row in rows for estimate in row.values if estimate.value is not None]
+        known = [
+            estimate.value
+            for row in rows
+            for estimate in row.values
+            if estimate.value is not None
+        ]
         title, length = _title(comparison, quantity, known)
-        digits = 3 if quantity == "quality" else decimals([value / length for value in known])
+        digits = (
+            3
+            if quantity == "quality"
+            else decimals([value / length for value in known])
+        )
         for row in rows:
-            values = [_cell(estimate.scaled(1 / length), digits) for estimate in row.values]
-            judged = f"not compared [{footnotes.index(f'{row.why_not}.') + 1}]" if row.why_not else ""
+            values = [
+                _cell(estimate.scaled(1 / length), digits) for estimate in row.values
+            ]
+            judged = (
+                f"not compared [{footnotes.index(f'{row.why_not}.') + 1}]"
+                if row.why_not
+                else ""
+            )
             judged = judged or verdict(row, comparison)
-            cells.append((title, figure_data.bar(row.key), *values, _cell(row.change, 3), judged))
+            cells.append(
+                (title, figure_data.bar(row.key), *values, _cell(row.change, 3), judged)
+            )
     headings = (
         *headings_of("Quantity:", "Row:"),
         *(Heading(side.name) for side in (comparison.first, comparison.second)),
@@ -151,10 +188,16 @@ def _differences(comparison: Comparison) -> Table:
 
 def _cell(estimate: Estimate, digits: int) -> Cell:
     known = estimate.value is not None
-    return Cell(with_interval(estimate, digits), sort=repr(estimate.value)) if known else Cell("")
+    return (
+        Cell(with_interval(estimate, digits), sort=repr(estimate.value))
+        if known
+        else Cell("")
+    )
 
 
-def _title(comparison: Comparison, quantity: Quantity, known: Sequence[float]) -> tuple[str, float]:
+def _title(
+    comparison: Comparison, quantity: Quantity, known: Sequence[float]
+) -> tuple[str, float]:
     """Return a quantity with its unit, and the divisor that converts values to this unit."""
     if quantity == "quality":
         return "quality", 1.0
@@ -162,5 +205,7 @@ def _title(comparison: Comparison, quantity: Quantity, known: Sequence[float]) -
         unit, length = time_unit(known)
         return f"training, {unit}", length
     # Epochs, if no row knows its number of samples.
-    bases = {comparison.first.findings.measures.bases[row.key] for row in comparison.rows}
+    bases = {
+        comparison.first.findings.measures.bases[row.key] for row in comparison.rows
+    }
     return ("epochs/h", 1 / 3600) if bases == {"epoch"} else ("samples/s", 1.0)

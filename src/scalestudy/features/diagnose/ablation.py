@@ -32,7 +32,15 @@ from scalestudy.training.reading import loaders
 from scalestudy.util.errors import UserError
 
 ABLATION = "ablation.json"
-BlockName = Literal["whole", "without input", "without exchange", "alone", "full", "reference", "together"]
+BlockName = Literal[
+    "whole",
+    "without input",
+    "without exchange",
+    "alone",
+    "full",
+    "reference",
+    "together",
+]
 """Blocks of steps, in this order: the unchanged point; with one staged batch, reused; with that and without
 exchange of gradients; one worker's slice alone; the one-worker run's whole batch alone; that batch with its
 input; every worker's slice at once, in processes that do not communicate."""
@@ -114,14 +122,25 @@ def run(part: OwnPart) -> None:
     Raises:
         UserError: If `ablation.json` cannot be read.
     """
-    folder, point, placement, clock = part.folder, part.point, part.placement, part.clock
+    folder, point, placement, clock = (
+        part.folder,
+        part.point,
+        part.placement,
+        part.clock,
+    )
     ablation = read_record(folder.path / ABLATION, Ablation).record
     if ablation is None:
-        raise UserError("a readable plan", f"{folder.path / ABLATION}, unreadable", "Diagnose it again.")
+        raise UserError(
+            "a readable plan",
+            f"{folder.path / ABLATION}, unreadable",
+            "Diagnose it again.",
+        )
     engine, joined = join_workers(part)
     threads, devices = len(cores.granted()), engine.devices(part.device)
     traits = engine_traits(point.engine)
-    folder.write_rank(rank_record(placement, traits, threads=threads, devices=devices, build={}))
+    folder.write_rank(
+        rank_record(placement, traits, threads=threads, devices=devices, build={})
+    )
     bench = _Bench(ablation, point, joined, engine, clock)
     blocks = [bench.measure(name, folder.path) for name in ablation.blocks]
     times = AblationTimes(
@@ -162,7 +181,9 @@ class CallTimes:
         return self.done - self.begin[0]
 
 
-def time_calls(train: Train, calls: Iterator[Call], count: int, heart: Heartbeat) -> CallTimes:
+def time_calls(
+    train: Train, calls: Iterator[Call], count: int, heart: Heartbeat
+) -> CallTimes:
     """Compute `count` calls, with at most `IN_FLIGHT` calls queued on the device."""
     times, pending = CallTimes(), deque[SupportsFloat]()
     for _ in range(count):
@@ -200,10 +221,16 @@ class _Bench:
         # Layers are frozen in all steps if they are frozen in most epochs of the point.
         frozen = int(2 * point.train.frozen_epochs > point.train.epochs)
         train = point.train.model_copy(update={"epochs": 1, "frozen_epochs": frozen})
-        self._ablation, self._point = ablation, point.model_copy(update={"train": train})
+        self._ablation, self._point = (
+            ablation,
+            point.model_copy(update={"train": train}),
+        )
         self._joined, self._engine, self._clock = joined, engine, clock
         files = point.needed_files()
-        self._prepared, self._split = Prepared.open(files.prepared), Split.load(files.split)
+        self._prepared, self._split = (
+            Prepared.open(files.prepared),
+            Split.load(files.split),
+        )
         self._trainers: dict[tuple[bool, int], Trainer] = {}
         self._staged: dict[bool, Call] = {}
         self._turn = 0
@@ -215,9 +242,13 @@ class _Bench:
         heart, group = self._clock.heart, self._joined.group
         with self._source(name, loader, global_batch) as (call, source):
             time_calls(train, source, 1, heart)
-            call_seconds = time_calls(train, source, WARM - 1, heart).seconds / (WARM - 1)
+            call_seconds = time_calls(train, source, WARM - 1, heart).seconds / (
+                WARM - 1
+            )
             count = calls_of_block(self._ablation.seconds, call_seconds)
-            count = int(group.share(np.array([count]))[0])  # all ranks use the count of rank 0
+            count = int(
+                group.share(np.array([count]))[0]
+            )  # all ranks use the count of rank 0
             if name == "together":
                 self._turn += 1
                 (folder / f"ready-{self._turn}").touch()
@@ -237,8 +268,13 @@ class _Bench:
             steps_per_call=part.steps,
             seconds=times.seconds,
             samples=int(part.total if self._ablation.worker is None else part.count),
-            waits=tuple(there - begin for begin, there in zip(times.begin, times.arrived, strict=True)),
-            calls=tuple(end - there for there, end in zip(times.arrived, times.end, strict=True)),
+            waits=tuple(
+                there - begin
+                for begin, there in zip(times.begin, times.arrived, strict=True)
+            ),
+            calls=tuple(
+                end - there for there, end in zip(times.arrived, times.end, strict=True)
+            ),
         )
 
     @contextmanager
@@ -260,19 +296,27 @@ class _Bench:
         """Return the trainer of a block. Each number of steps per call has its own, as it is compiled in."""
         key = name == "without exchange", loader.steps_per_call
         if key not in self._trainers:
-            joined = self._engine.without_exchange(self._joined) if key[0] else self._joined
+            joined = (
+                self._engine.without_exchange(self._joined) if key[0] else self._joined
+            )
             rates = np.full(1, self._point.train.learning_rate)
             with self._clock.phase("build"):
-                self._trainers[key] = self._engine.trainer(self._point, self._prepared, rates, joined)
+                self._trainers[key] = self._engine.trainer(
+                    self._point, self._prepared, rates, joined
+                )
         return self._trainers[key]
 
     def _loader(self, name: BlockName) -> tuple[Loader, int]:
         """Return the loader of a block's slices, and their global batch."""
         ablation, replicas, point = self._ablation, self._joined.replicas, self._point
         if ablation.worker is not None:
-            worker, workers = (0, 1) if name in OF_ONE else (ablation.worker, ablation.workers)
+            worker, workers = (
+                (0, 1) if name in OF_ONE else (ablation.worker, ablation.workers)
+            )
             point = point.model_copy(update={"workers": workers})
-            replicas = Replicas(self._joined.group, workers, slices=[(worker, worker + 1)], size=1)
+            replicas = Replicas(
+                self._joined.group, workers, slices=[(worker, worker + 1)], size=1
+            )
         steps = -(-len(self._split.train) // point.global_batch)
         loader, *_ = loaders(point, self._prepared, replicas, steps, self._stage)
         return loader, point.global_batch
@@ -289,4 +333,6 @@ class _Bench:
             yield from loader.epoch(np.resize(order, rows), epoch=0)
 
     def _all_have(self, name: str, folder: Path) -> bool:
-        return all((folder.parent / peer / name).exists() for peer in self._ablation.peers)
+        return all(
+            (folder.parent / peer / name).exists() for peer in self._ablation.peers
+        )

@@ -143,8 +143,15 @@ def write_diagnosis(study: Path, diagnosis: Diagnosis) -> Path:
 
 def diagnoses(study: Path) -> list[Diagnosis]:
     """Return the readable diagnoses in a study's folder, the newest first."""
-    records = (read_record(file, Diagnosis).record for file in (study / FOLDER).glob("*/diagnosis.json"))
-    return sorted((record for record in records if record), key=lambda record: record.made, reverse=True)
+    records = (
+        read_record(file, Diagnosis).record
+        for file in (study / FOLDER).glob("*/diagnosis.json")
+    )
+    return sorted(
+        (record for record in records if record),
+        key=lambda record: record.made,
+        reverse=True,
+    )
 
 
 SLOW = 1.05
@@ -191,7 +198,9 @@ class RoundTimes:
 Statistic = Callable[[RoundTimes], float]
 
 
-def round_times(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes], workers: int) -> RoundTimes:
+def round_times(
+    joined: Sequence[AblationTimes], apart: Sequence[AblationTimes], workers: int
+) -> RoundTimes:
     """Return the times of a round from the point's own processes (`joined`) and separate ones (`apart`)."""
     first = apart[0]
     samples = joined[0].all_of("whole")[0].samples, first.all_of("reference")[0].samples
@@ -215,7 +224,10 @@ def _mean(times: AblationTimes, name: BlockName) -> float:
 def _slowest(ranks: Sequence[AblationTimes], name: BlockName) -> float:
     """Return the mean over calls of the slowest rank's step. Ranks may differ in their number of calls."""
     turns = zip(*(rank.all_of(name) for rank in ranks), strict=True)
-    return fmean(fmean(max(calls) for calls in zip(*map(_steps, blocks), strict=False)) for blocks in turns)
+    return fmean(
+        fmean(max(calls) for calls in zip(*map(_steps, blocks), strict=False))
+        for blocks in turns
+    )
 
 
 def _steps(block: BlockTimes) -> list[float]:
@@ -227,11 +239,21 @@ def _steps(block: BlockTimes) -> list[float]:
 
 def mean_times(rounds: Sequence[RoundTimes]) -> RoundTimes:
     """Return the mean of each time over rounds."""
-    numbers = ("whole", "without_input", "without_exchange", "slowest", "alone", "full", "reference")
+    numbers = (
+        "whole",
+        "without_input",
+        "without_exchange",
+        "slowest",
+        "alone",
+        "full",
+        "reference",
+    )
     return replace(
         rounds[0],
         **{name: fmean(getattr(times, name) for times in rounds) for name in numbers},
-        together=tuple(map(fmean, zip(*(times.together for times in rounds), strict=True))),
+        together=tuple(
+            map(fmean, zip(*(times.together for times in rounds), strict=True))
+        ),
     )
 
 
@@ -243,12 +265,16 @@ def parts(times: RoundTimes, *, per_worker: bool) -> dict[PartName, float]:
     first = times.together[0]
     smaller = times.alone - times.share * times.full
     return {
-        "input": times.whole - times.without_input - times.share * (times.reference - times.full),
+        "input": times.whole
+        - times.without_input
+        - times.share * (times.reference - times.full),
         "exchange": times.without_input - times.without_exchange,
         "imbalance": times.slowest - first,
         "contention": first - times.alone,
         "fixed": 0.0 if per_worker else smaller,
-        "rest": times.without_exchange - times.slowest + (smaller if per_worker else 0.0),
+        "rest": times.without_exchange
+        - times.slowest
+        + (smaller if per_worker else 0.0),
     }
 
 
@@ -264,7 +290,9 @@ def jackknife(rounds: Sequence[RoundTimes], statistic: Statistic) -> IntervalRec
     value, count = statistic(mean_times(rounds)), len(rounds)
     if count < 2:
         return IntervalRecord(value=value)
-    without = [statistic(mean_times([*rounds[:i], *rounds[i + 1 :]])) for i in range(count)]
+    without = [
+        statistic(mean_times([*rounds[:i], *rounds[i + 1 :]])) for i in range(count)
+    ]
     pseudo = [count * value - (count - 1) * other for other in without]
     reach = student(count - 1) * math.sqrt(variance(pseudo) / count)
     return IntervalRecord(value=value, low=value - reach, high=value + reach)
@@ -303,8 +331,12 @@ def decompose(
         step_seconds=times.whole,
         ideal_seconds=times.ideal,
         efficiency=jackknife(rounds, lambda times: times.efficiency),
-        input=jackknife(rounds, lambda times: (times.whole - times.without_input) / times.whole),
-        reference_input=jackknife(rounds, lambda times: (times.reference - times.full) / times.reference),
+        input=jackknife(
+            rounds, lambda times: (times.whole - times.without_input) / times.whole
+        ),
+        reference_input=jackknife(
+            rounds, lambda times: (times.reference - times.full) / times.reference
+        ),
         parts=tuple(
             LostPart(name=name, seconds=seconds, share=jackknife(rounds, share(name)))
             for name, seconds in parts(times, per_worker=per_worker).items()
@@ -327,4 +359,8 @@ def decompose(
 def slow_rank(diagnosis: Diagnosis) -> RankSpeed | None:
     """Return the worker that is significantly slower than the others, by `SLOW` or more; None if none is."""
     slowest = max(diagnosis.ranks, key=lambda rank: rank.seconds)
-    return slowest if slowest.ratio.value >= SLOW and (slowest.ratio.low or 0) > 1 else None
+    return (
+        slowest
+        if slowest.ratio.value >= SLOW and (slowest.ratio.low or 0) > 1
+        else None
+    )

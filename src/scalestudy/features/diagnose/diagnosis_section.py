@@ -83,10 +83,16 @@ def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
         if share.value < LEAST or (share.low or 0) <= 0:
             continue
         for setting, why in _against(part.name, diagnosis):
-            reduced = 0.5 * share.value if setting.startswith("train.batch_size") else share.value
+            reduced = (
+                0.5 * share.value
+                if setting.startswith("train.batch_size")
+                else share.value
+            )
             most = 1 / (1 - min(reduced, 0.99))
             suggested.append(Suggestion(part.name, share.value, setting, why, most))
-    return sorted(suggested, key=lambda suggestion: (-suggestion.most, -suggestion.share))
+    return sorted(
+        suggested, key=lambda suggestion: (-suggestion.most, -suggestion.share)
+    )
 
 
 def _against(part: PartName, diagnosis: Diagnosis) -> list[tuple[str, str]]:
@@ -98,14 +104,29 @@ def _against(part: PartName, diagnosis: Diagnosis) -> list[tuple[str, str]]:
             return _against_input(diagnosis)
         case "exchange":
             return [
-                (batch, "sums gradients half as often for the same samples; watch quality"),
-                ("sweep.strategy", "other strategies sum by other means: measure them as well"),
+                (
+                    batch,
+                    "sums gradients half as often for the same samples; watch quality",
+                ),
+                (
+                    "sweep.strategy",
+                    "other strategies sum by other means: measure them as well",
+                ),
             ]
         case "imbalance":
             return [("", _imbalance(diagnosis))]
         case "contention":
-            what = "memory bandwidth, caches and clocks" if terms.device == "cpu" else "the node"
-            return [("", f"workers of a node share {what}: put fewer on each, over more nodes")]
+            what = (
+                "memory bandwidth, caches and clocks"
+                if terms.device == "cpu"
+                else "the node"
+            )
+            return [
+                (
+                    "",
+                    f"workers of a node share {what}: put fewer on each, over more nodes",
+                )
+            ]
         case "fixed":
             calls = [("train.steps_per_call = 8", "starts eight steps by one call")]
             larger = "spreads what a step costs beside its samples over twice as many; watch quality"
@@ -118,7 +139,9 @@ def _against_input(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     free = terms.cores // diagnosis.workers
     if free > terms.cpus_per_worker:
         setting = f"launch.cpus_per_worker = {min(free, 2 * terms.cpus_per_worker)}"
-        return [(setting, f"gives loaders idle cores of this machine ({terms.cores} cores)")]
+        return [
+            (setting, f"gives loaders idle cores of this machine ({terms.cores} cores)")
+        ]
     return [("", "no core is left for loaders: use nodes with more cores per worker")]
 
 
@@ -138,13 +161,19 @@ PARTS = {
         "Input",
         "waiting for batches, and loaders that take cores, beyond what one worker loses to them",
     ),
-    "exchange": ("Exchange", "summing gradients over workers, as far as it does not overlap with computing"),
+    "exchange": (
+        "Exchange",
+        "summing gradients over workers, as far as it does not overlap with computing",
+    ),
     "imbalance": ("Imbalance", "each step waits for its slowest worker"),
     "contention": (
         "Contention",
         "workers of a node that slow each other down: memory bandwidth, caches, clocks",
     ),
-    "fixed": ("Fixed cost", "time of a step that does not depend on the size of its slice"),
+    "fixed": (
+        "Fixed cost",
+        "time of a step that does not depend on the size of its slice",
+    ),
     "rest": (
         "Rest",
         "not separated by the ablations: several workers in one process, threads of the exchange",
@@ -169,11 +198,20 @@ class StoredDiagnosis(NamedTuple):
     measured: Estimate = NOTHING
 
 
-def stored_diagnosis(diagnosis: Diagnosis, folder: StudyFolder, rows: Sequence[Row]) -> StoredDiagnosis:
+def stored_diagnosis(
+    diagnosis: Diagnosis, folder: StudyFolder, rows: Sequence[Row]
+) -> StoredDiagnosis:
     """Compare a diagnosis with its study and the rows of its table."""
     key = key_of(diagnosis.strategy, diagnosis.workers, dict(diagnosis.swept))
     measured = next((row.efficiency for row in rows if row.key == key), NOTHING)
-    digest = next((digest_of(point) for point in folder.points() if point.name == diagnosis.point), None)
+    digest = next(
+        (
+            digest_of(point)
+            for point in folder.points()
+            if point.name == diagnosis.point
+        ),
+        None,
+    )
     return StoredDiagnosis(diagnosis, digest != diagnosis.digest, measured)
 
 
@@ -182,16 +220,25 @@ def diagnosis_section(findings: "Findings") -> Section | None:
     known = diagnoses(findings.folder) if findings.folder else []
     if findings.folder is None or not known:
         return None
-    return section_of(stored_diagnosis(known[0], StudyFolder.open(findings.folder), findings.rows))
+    return section_of(
+        stored_diagnosis(known[0], StudyFolder.open(findings.folder), findings.rows)
+    )
 
 
-def render(stored: StoredDiagnosis, form: Literal["table", "json"], width: int = 120) -> str:
+def render(
+    stored: StoredDiagnosis, form: Literal["table", "json"], width: int = 120
+) -> str:
     """Return a diagnosis as text with a final newline."""
     if form == "json":
         record = stored.diagnosis.model_dump(mode="json")
-        record |= {"changed": stored.changed, "measured_efficiency": asdict(stored.measured)}
+        record |= {
+            "changed": stored.changed,
+            "measured_efficiency": asdict(stored.measured),
+        }
         advice = suggestions(stored.diagnosis)
-        record["advice"] = [change._asdict() | {"sentence": change.sentence} for change in advice]
+        record["advice"] = [
+            change._asdict() | {"sentence": change.sentence} for change in advice
+        ]
         return json.dumps(record, indent=1) + "\n"
     section = section_of(stored)
     return terminal(Document(section.title, section.blocks), width)
@@ -203,16 +250,25 @@ def section_of(stored: StoredDiagnosis) -> Section:
     blocks: list[Block] = [Paragraph(_headline(stored)), _parts(diagnosis)]
     advice = tuple(suggestion.sentence for suggestion in suggestions(diagnosis))
     if diagnosis.oversubscribed:
-        blocks.append(Paragraph("So nothing is advised. Diagnose it where every worker has its own cores."))
+        blocks.append(
+            Paragraph(
+                "So nothing is advised. Diagnose it where every worker has its own cores."
+            )
+        )
     elif advice:
-        blocks += [Paragraph("What to change, the largest possible gain first:"), Items(advice, ordered=True)]
+        blocks += [
+            Paragraph("What to change, the largest possible gain first:"),
+            Items(advice, ordered=True),
+        ]
     elif diagnosis.rounds == 1:
         text = "A single round cannot distinguish a difference from chance, so nothing is advised."
         blocks.append(Paragraph(f"{text} Measure more: `--rounds 3`."))
     else:
         blocks.append(Paragraph("No part certainly costs enough to advise a change."))
     blocks.append(Folded("How this was measured", (Paragraph(HOW),)))
-    return Section(f"Why efficiency is lost: {diagnosis.point}", tuple(blocks), name="diagnosis")
+    return Section(
+        f"Why efficiency is lost: {diagnosis.point}", tuple(blocks), name="diagnosis"
+    )
 
 
 def _headline(stored: StoredDiagnosis) -> str:
@@ -240,14 +296,23 @@ def _headline(stored: StoredDiagnosis) -> str:
 
 def _parts(diagnosis: Diagnosis) -> Table:
     rows = [
-        (PARTS[part.name][0], _percent(part.share), number(1e3 * part.seconds, 3), PARTS[part.name][1])
+        (
+            PARTS[part.name][0],
+            _percent(part.share),
+            number(1e3 * part.seconds, 3),
+            PARTS[part.name][1],
+        )
         for part in diagnosis.parts
     ]
     slower = number(1e3 * (diagnosis.step_seconds - diagnosis.ideal_seconds), 3)
     lost = f"{100 * (1 - diagnosis.efficiency.value):.1f} %"
     rows.append(("Together", lost, slower, f"1 − E({diagnosis.workers})"))
     time = Heading("Time", "ms", "ms")
-    headings = (*headings_of("Part:", "Share of a step"), time, *headings_of("Meaning:"))
+    headings = (
+        *headings_of("Part:", "Share of a step"),
+        time,
+        *headings_of("Meaning:"),
+    )
     return Table(headings, tuple(rows), name="diagnosis-parts")
 
 

@@ -14,7 +14,13 @@ from scalestudy.cluster.worker_environment import assignment
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DEFAULT_LAUNCHER
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.features.diagnose.ablation import ABLATION, ALONE, JOINED, Ablation, AblationTimes
+from scalestudy.features.diagnose.ablation import (
+    ABLATION,
+    ALONE,
+    JOINED,
+    Ablation,
+    AblationTimes,
+)
 from scalestudy.features.diagnose.decomposition import (
     Diagnosis,
     DiagnosisTerms,
@@ -59,7 +65,9 @@ class DiagnosisPlan(NamedTuple):
     why: str = ""
 
 
-def plan(folder: StudyFolder, name: str | None, permission: Permission = NOTHING) -> DiagnosisPlan:
+def plan(
+    folder: StudyFolder, name: str | None, permission: Permission = NOTHING
+) -> DiagnosisPlan:
     """Find the point, by its name or with `choose_point`, and the data of a run that has started.
 
     Raises:
@@ -72,7 +80,11 @@ def plan(folder: StudyFolder, name: str | None, permission: Permission = NOTHING
             f"{folder.path}, whose runs were trained by a script",
             "Write the script's model as a task: docs/reference/task-file.md.",
         )
-    point, why = choose_point(points, findings) if name is None else (named_point(points, name), "")
+    point, why = (
+        choose_point(points, findings)
+        if name is None
+        else (named_point(points, name), "")
+    )
     if point.launch.on != DEFAULT_LAUNCHER:
         raise UserError(
             "a study whose points run on this machine",
@@ -117,7 +129,11 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
     Raises:
         UserError: If no point has several workers.
     """
-    several = [point for point in points if _loses_efficiency(point) and not point.oversubscribed]
+    several = [
+        point
+        for point in points
+        if _loses_efficiency(point) and not point.oversubscribed
+    ]
     if not several:
         raise UserError(
             "a study with a point of several workers that is not oversubscribed",
@@ -129,7 +145,9 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
     larger = [
         point
         for point in by_size
-        if choice and point.workers > choice.workers and _key(point) == choice.key.on(point.workers)
+        if choice
+        and point.workers > choice.workers
+        and _key(point) == choice.key.on(point.workers)
     ]
     if choice and larger:
         first = min(larger, key=lambda point: (point.workers, point.seed))
@@ -153,7 +171,9 @@ def _with_files(folder: StudyFolder, point: Point) -> Point:
             with contextlib.suppress(UserError):
                 if (files := run.point().files) is not None:
                     Prepared.open(files.prepared)
-                    return point.with_files(files.prepared, files.split, files.class_weights)
+                    return point.with_files(
+                        files.prepared, files.split, files.class_weights
+                    )
     raise UserError(
         "a study with a run that has started",
         f"{folder.path}, without a run on the data of {point.name}",
@@ -161,7 +181,9 @@ def _with_files(folder: StudyFolder, point: Point) -> Point:
     )
 
 
-def diagnose(plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: float = SECONDS) -> Diagnosis:
+def diagnose(
+    plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: float = SECONDS
+) -> Diagnosis:
     """Run a point's ablations here, and store the diagnosis in the study's folder.
 
     Raises:
@@ -173,7 +195,9 @@ def diagnose(plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: f
     with study.lock():
         folder = make_diagnosis_folder(study.path, point.name)
         shutil.rmtree(folder / "ablations", ignore_errors=True)
-        measured = measure_rounds(point, folder / "ablations", listener, rounds=rounds, seconds=seconds)
+        measured = measure_rounds(
+            point, folder / "ablations", listener, rounds=rounds, seconds=seconds
+        )
     first = measured[0]
     diagnosis = decompose(
         # Use the stored point, so that later changes in the study's folder are detected.
@@ -202,22 +226,30 @@ def measure_rounds(
     """Run a point's ablations in a folder, all on the same cores and GPUs. Raises as `diagnose` does."""
     measured: list[Round] = []
     with contextlib.ExitStack() as held:
-        on_progress = held.enter_context(listener.progress(f"Diagnosing {point.name}", 2 * rounds))
+        on_progress = held.enter_context(
+            listener.progress(f"Diagnosing {point.name}", 2 * rounds)
+        )
         held.enter_context(terminable())
         gpus = await_gpus(held, point, listener.note)
         place = _Resources(*held.enter_context(grant(point, gpus)), gpus=gpus)
         begin = time.monotonic()
         for number in range(rounds):
             turned = JOINED[number % 3 :] + JOINED[: number % 3]
-            ablation = Ablation(blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers)
+            ablation = Ablation(
+                blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers
+            )
             times = {}
             for kind in (_join, _apart) if number % 2 == 0 else (_apart, _join):
                 times[kind] = kind(place, folder / f"round-{number + 1}", ablation)
                 on_progress(2 * number + len(times))
-            measured.append(Round(times[_join], times[_apart], place.point.oversubscribed))
+            measured.append(
+                Round(times[_join], times[_apart], place.point.oversubscribed)
+            )
             left = (rounds - number - 1) * (time.monotonic() - begin) / (number + 1)
             if left:
-                listener.note(f"Round {number + 1} of {rounds} done; about {units.duration(left)} left.")
+                listener.note(
+                    f"Round {number + 1} of {rounds} done; about {units.duration(left)} left."
+                )
     return measured
 
 
@@ -231,7 +263,9 @@ class _Resources(NamedTuple):
     gpus: Sequence[str]
 
 
-def _join(place: _Resources, folder: Path, ablation: Ablation) -> tuple[AblationTimes, ...]:
+def _join(
+    place: _Resources, folder: Path, ablation: Ablation
+) -> tuple[AblationTimes, ...]:
     """Run the point's own processes, and return their times by rank."""
     run, size = _create(folder / "joined", place.point, ablation), place.point.processes
     commands = worker_commands(run, size, place.port, place.cpus, place.variables)
@@ -239,11 +273,15 @@ def _join(place: _Resources, folder: Path, ablation: Ablation) -> tuple[Ablation
     return tuple(_times(run))
 
 
-def _apart(place: _Resources, folder: Path, ablation: Ablation) -> tuple[AblationTimes, ...]:
+def _apart(
+    place: _Resources, folder: Path, ablation: Ablation
+) -> tuple[AblationTimes, ...]:
     """Run a separate process for each worker's slice; the first also measures blocks alone."""
     count = place.point.workers
     names = tuple(f"worker-{worker}" for worker in range(count))
-    one = place.point.on(implementation=references(place.point.engine)[0]).model_copy(update={"workers": 1})
+    one = place.point.on(implementation=references(place.point.engine)[0]).model_copy(
+        update={"workers": 1}
+    )
     runs, commands = [], []
     for worker, name in enumerate(names):
         blocks = (*(ALONE if worker == 0 else ()), "together") * TURNS
@@ -251,7 +289,9 @@ def _apart(place: _Resources, folder: Path, ablation: Ablation) -> tuple[Ablatio
         run = _create(folder / name, one, ablation.model_copy(update=update))
         variables = dict(place.variables)
         if place.gpus:
-            variables |= devices.showing([place.gpus[worker]]) | assignment([place.gpus[worker]])
+            variables |= devices.showing([place.gpus[worker]]) | assignment(
+                [place.gpus[worker]]
+            )
         cpus = share(place.cpus, worker, count)
         commands.append(worker_command(run, 0, 1, place.port, cpus, variables))
         runs.append(run)
@@ -267,18 +307,27 @@ def _create(path: Path, point: Point, ablation: Ablation) -> RunFolder:
 
 
 def _times(run: RunFolder) -> list[AblationTimes]:
-    records = (read_record(file, AblationTimes).record for file in (run.path / "times").glob("*.json"))
-    return sorted((record for record in records if record), key=lambda record: record.rank)
+    records = (
+        read_record(file, AblationTimes).record
+        for file in (run.path / "times").glob("*.json")
+    )
+    return sorted(
+        (record for record in records if record), key=lambda record: record.rank
+    )
 
 
-def _attempt(runs: Sequence[RunFolder], ranks: Sequence[int], commands: Sequence[Command]) -> None:
+def _attempt(
+    runs: Sequence[RunFolder], ranks: Sequence[int], commands: Sequence[Command]
+) -> None:
     """Start the processes, and wait for all.
 
     Raises:
         RunError: If a process fails.
     """
     kills, point = oom_kills(), runs[0].point()
-    with WorkerProcesses([started_in(point.environment, command) for command in commands]) as workers:
+    with WorkerProcesses(
+        [started_in(point.environment, command) for command in commands]
+    ) as workers:
         failed = workers.wait()
     if failed is not None:
         process, code = failed

@@ -33,7 +33,11 @@ class ParsedRow:
     @property
     def point(self) -> tuple[Any, ...]:
         """Identifies rows that are repeats or epochs, so far as it is known."""
-        return (self.values.get("strategy"), self.values.get("workers"), self.values.get("seed"))
+        return (
+            self.values.get("strategy"),
+            self.values.get("workers"),
+            self.values.get("seed"),
+        )
 
 
 def by_point(rows: Sequence[ParsedRow]) -> list[list[ParsedRow]]:
@@ -45,7 +49,9 @@ def by_point(rows: Sequence[ParsedRow]) -> list[list[ParsedRow]]:
 
 
 def parse_rows(
-    rows: Sequence[ImportedRow], columns: Mapping[str, ImportedColumn], defaults: Mapping[str, Any]
+    rows: Sequence[ImportedRow],
+    columns: Mapping[str, ImportedColumn],
+    defaults: Mapping[str, Any],
 ) -> tuple[list[ParsedRow], list[str]]:
     """Return the rows with valid cells, and why the others were left out ("line 7: …")."""
     parsed, skipped = [], []
@@ -72,7 +78,9 @@ def _value(role: str, cell: Any, factor: float) -> Any:
         number = number_of(cell.rstrip().removesuffix("%"))
     if number is None and role in TIMES and isinstance(cell, str):
         number, factor = _clock_time(cell), 1.0
-    why = "which is not a number" if number is None else _objection(role, number * factor)
+    why = (
+        "which is not a number" if number is None else _objection(role, number * factor)
+    )
     if number is None or why:
         raise ValueError(f"{role} is {shown(str(cell).strip())}, {why}")
     return int(number) if role in WHOLE else number * factor
@@ -82,11 +90,19 @@ def _objection(role: str, number: float) -> str:
     """Return why a number cannot be a value of a role; "" if it can."""
     if role in WHOLE:
         is_whole = abs(number) < 2**53 and number == int(number)
-        return "" if is_whole and (role not in COUNTS or 0 < number < MOST) else "which is not a count"
+        return (
+            ""
+            if is_whole and (role not in COUNTS or 0 < number < MOST)
+            else "which is not a count"
+        )
     if isnan(number):
         return "which is not a number"
     if role in POSITIVE and not LEAST < number < MOST:
-        return "which is no plausible time or throughput" if number > 0 else "which is not above 0"
+        return (
+            "which is no plausible time or throughput"
+            if number > 0
+            else "which is not above 0"
+        )
     return f"beyond {MOST:g}" if role == "quality" and abs(number) > MOST else ""
 
 

@@ -13,20 +13,45 @@ from scalestudy.util.errors import UserError
 
 _SAMPLES = "image images img imgs sample samples example examples token tokens sequence sequences item items"
 _PER_SECOND = ("s", "sec", "second", "per_s", "per_sec", "per_second")
-_RATES = tuple(f"{noun}_{rate}" for noun, rate in product(_SAMPLES.split(), _PER_SECOND))
+_RATES = tuple(
+    f"{noun}_{rate}" for noun, rate in product(_SAMPLES.split(), _PER_SECOND)
+)
 _ONE = ("worker", "gpu", "device", "rank")
 _EACH = (*(f"per_{one}" for one in _ONE), *_ONE)
 NAMES: dict[str, tuple[str, ...]] = {
     "strategy": ("strategy", "method"),
     "workers": (
-        *("workers", "gpus", "ngpus", "n_gpus", "num_gpus", "gpu_count", "number_of_gpus", "no_of_gpus"),
-        *("nworkers", "n_workers", "number_of_workers", "ranks", "nranks", "n_ranks", "num_ranks"),
+        *(
+            "workers",
+            "gpus",
+            "ngpus",
+            "n_gpus",
+            "num_gpus",
+            "gpu_count",
+            "number_of_gpus",
+            "no_of_gpus",
+        ),
+        *(
+            "nworkers",
+            "n_workers",
+            "number_of_workers",
+            "ranks",
+            "nranks",
+            "n_ranks",
+            "num_ranks",
+        ),
         *("world_size", "num_devices", "devices"),
     ),
     "seed": ("seed", "random_seed"),
     "epoch": ("epoch",),
     "training_seconds": (
-        *("training_seconds", "training_time", "train_time", "total_time", "total_training_time"),
+        *(
+            "training_seconds",
+            "training_time",
+            "train_time",
+            "total_time",
+            "total_training_time",
+        ),
         *("time_to_train", "total_seconds"),
     ),
     "epoch_seconds": (
@@ -51,17 +76,36 @@ NAMES: dict[str, tuple[str, ...]] = {
     "validation_loss": ("validation_loss", "val_loss"),
     "learning_rate": ("learning_rate", "lr"),
     "epochs": ("epochs", "n_epochs", "num_epochs", "number_of_epochs"),
-    "per_worker_batch": ("per_worker_batch", "per_gpu_batch", "batch_per_gpu", "batch_size_per_gpu"),
+    "per_worker_batch": (
+        "per_worker_batch",
+        "per_gpu_batch",
+        "batch_per_gpu",
+        "batch_size_per_gpu",
+    ),
     "global_batch": ("global_batch", "global_batch_size"),
     "samples_processed": (
-        *("samples_processed", "processed_samples", "samples_seen", "images_processed", "images_seen"),
+        *(
+            "samples_processed",
+            "processed_samples",
+            "samples_seen",
+            "images_processed",
+            "images_seen",
+        ),
         *("tokens_processed", "tokens_seen"),
     ),
 }
 """Normalised column names of each role; the first is the documented one."""
 VAGUE: dict[str, tuple[str, ...]] = {
     "workers": ("nodes", "n_nodes", "nnodes", "num_nodes", "number_of_nodes"),
-    "training_seconds": ("seconds", "time", "runtime", "run_time", "duration", "elapsed", "wall_time"),
+    "training_seconds": (
+        "seconds",
+        "time",
+        "runtime",
+        "run_time",
+        "duration",
+        "elapsed",
+        "wall_time",
+    ),
 }
 """Names that mean a role only if no other column does."""
 OF_EPOCHS = ("epoch", "loss", "validation_loss", "learning_rate")
@@ -76,7 +120,9 @@ _LENGTHS = {
     "h hr hrs hour hours": 3600.0,
     "hh:mm:ss h:m:s h:mm:ss": 1.0,
 }
-UNITS = {"": 1.0} | {name: length for names, length in _LENGTHS.items() for name in names.split()}
+UNITS = {"": 1.0} | {
+    name: length for names, length in _LENGTHS.items() for name in names.split()
+}
 """Units of time in seconds; a name may end in one, in brackets or as its last word."""
 BATCHES = ("batch_size", "batch")
 """Columns that do not say whether they mean a worker's batch or all workers'; a row is told apart by them."""
@@ -130,7 +176,11 @@ def options_of(
             raise UserError(wanted, repr(text), "Correct --column.")
         pairs[role] = name
     try:
-        accepted = None if margin is None else QualityMargin.parse(margin if "%" in margin else float(margin))
+        accepted = (
+            None
+            if margin is None
+            else QualityMargin.parse(margin if "%" in margin else float(margin))
+        )
     except ValueError:
         wanted = "a number above 0 in units of the metric, or a percentage"
         raise UserError(wanted, repr(margin), "Correct --quality-margin.") from None
@@ -154,7 +204,9 @@ def normalise(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "_", name.strip().lower()).strip("_")
 
 
-def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, ImportedColumn]:
+def find_columns(
+    header: Sequence[str], given: Mapping[str, str]
+) -> dict[str, ImportedColumn]:
     """Return the column of each role that the file has; `given` names by role take precedence.
 
     Raises:
@@ -209,7 +261,9 @@ def _split_unit(name: str, role: str, names: Sequence[str]) -> tuple[str, str]:
         return whole, ""
     with_brackets = _BRACKETS.fullmatch(name.strip())
     if with_brackets:
-        return normalise(with_brackets[1]), with_brackets[2].strip(" .").lower().removeprefix("in ")
+        return normalise(with_brackets[1]), with_brackets[2].strip(
+            " ."
+        ).lower().removeprefix("in ")
     start, _, unit = whole.rpartition("_")
     if whole in names or unit not in UNITS:
         return whole, ""
@@ -217,10 +271,19 @@ def _split_unit(name: str, role: str, names: Sequence[str]) -> tuple[str, str]:
     return (base if base in names else f"{base}_time"), unit
 
 
-def _refuse_parts_of_a_count(columns: Mapping[str, ImportedColumn], free: Sequence[str]) -> None:
+def _refuse_parts_of_a_count(
+    columns: Mapping[str, ImportedColumn], free: Sequence[str]
+) -> None:
     """Raise `UserError` where nodes stand for workers although there are several GPUs on each."""
     workers = columns.get("workers")
-    each = next((name for name in free if normalise(name) in ("gpus_per_node", "workers_per_node")), None)
+    each = next(
+        (
+            name
+            for name in free
+            if normalise(name) in ("gpus_per_node", "workers_per_node")
+        ),
+        None,
+    )
     if workers and each and normalise(workers.name) in VAGUE["workers"]:
         seen = f"{shown(workers.name)} and {shown(each)}"
         action = f"Add a column `workers` with their product, or --column workers={shown(workers.name)}."
@@ -231,7 +294,9 @@ def metric_name(column: str) -> str:
     """Return the metric in a column: `accuracy` for `val_accuracy` and `Accuracy (%)`."""
     with_brackets = _BRACKETS.fullmatch(column.strip())
     name = normalise(with_brackets[1] if with_brackets else column)
-    return next((name.removeprefix(split) for split in _SPLITS if name.startswith(split)), name)
+    return next(
+        (name.removeprefix(split) for split in _SPLITS if name.startswith(split)), name
+    )
 
 
 def is_of_validation(column: str) -> bool:
@@ -241,7 +306,11 @@ def is_of_validation(column: str) -> bool:
 
 def named_columns(header: Sequence[str], metric: str) -> list[str]:
     """Return the columns of a metric, such as `accuracy` and `val_accuracy`."""
-    return [name for name in header if normalise(metric) in (normalise(name), metric_name(name))]
+    return [
+        name
+        for name in header
+        if normalise(metric) in (normalise(name), metric_name(name))
+    ]
 
 
 def quality_column(header: Sequence[str], metric: str | None) -> str | None:
@@ -256,12 +325,16 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
     if metric is not None:
         candidates = named_columns(header, metric)
         if not candidates:
-            raise UserError(f"a column {shown(metric)!r}", listed(header), "Correct --metric.")
+            raise UserError(
+                f"a column {shown(metric)!r}", listed(header), "Correct --metric."
+            )
     else:
         gains = [name for name in header if known(metric_name(name)).better == "higher"]
         lower = [name for name in header if known(metric_name(name)).better == "lower"]
         errors = [name for name in lower if metric_name(name) != "loss"]
-        candidates = gains or errors or [name for name in lower if is_of_validation(name)]
+        candidates = (
+            gains or errors or [name for name in lower if is_of_validation(name)]
+        )
     fitting = [name for name in candidates if is_of_validation(name)] or candidates
     if len(fitting) > 1:
         action = f"Choose one: --metric {shown(fitting[0])}"

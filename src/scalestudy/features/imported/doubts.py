@@ -25,8 +25,14 @@ def refuse_unclear_throughput(readings: Sequence[Reading]) -> None:
         UserError: A column may be either.
     """
     for per_worker in (False, True):
-        alike = [reading for reading in readings if reading.throughput and reading.per_worker == per_worker]
-        growths = _growths([run for reading in alike for run in reading.runs], per_worker=per_worker)
+        alike = [
+            reading
+            for reading in readings
+            if reading.throughput and reading.per_worker == per_worker
+        ]
+        growths = _growths(
+            [run for reading in alike for run in reading.runs], per_worker=per_worker
+        )
         if not growths:
             continue
         column, source = shown(alike[0].throughput), alike[0].runs[0].source
@@ -50,8 +56,12 @@ def _growths(runs: Sequence[Run], *, per_worker: bool) -> list[float]:
     for run in runs:
         result = run.result
         if result.throughput is not None:
-            stated = result.throughput / result.workers if per_worker else result.throughput
-            series[result.strategy, repr(result.swept)].setdefault(result.workers, stated)
+            stated = (
+                result.throughput / result.workers if per_worker else result.throughput
+            )
+            series[result.strategy, repr(result.swept)].setdefault(
+                result.workers, stated
+            )
     several = [stated for stated in series.values() if len(stated) > 1]
     return [stated[max(stated)] / stated[min(stated)] for stated in several]
 
@@ -76,7 +86,9 @@ def refuse_mixed_units(runs: Sequence[Run]) -> None:
             continue
         above = [run.result.quality or 0.0 for run in percent]
         low, high = min(above) / NEAR, max(above) * NEAR
-        mixed = [run for run in shares if low <= 100 * (run.result.quality or 0.0) <= high]
+        mixed = [
+            run for run in shares if low <= 100 * (run.result.quality or 0.0) <= high
+        ]
         if mixed:
             one, other = mixed[0], percent[0]
             seen = f"{one.result.quality:g} ({one.source}) and {other.result.quality:g} ({other.source})"

@@ -65,12 +65,16 @@ def read_rows(path: Path) -> FileRows:
     """
     read = FORMS.get(path.suffix.lower())
     if read is None:
-        action = "Write a CSV file with the columns strategy, workers, training_seconds."
+        action = (
+            "Write a CSV file with the columns strategy, workers, training_seconds."
+        )
         wanted = f"a table or a log: {', '.join(FORMS)}"
         raise UserError(wanted, f"{shown(path.name)}, which is none of these", action)
     found = read(path)
     if not found.rows:
-        raise UserError("a table with rows", f"none in {shown(path.name)}", "Name another file.")
+        raise UserError(
+            "a table with rows", f"none in {shown(path.name)}", "Name another file."
+        )
     return found
 
 
@@ -86,9 +90,13 @@ def _read_csv(path: Path) -> FileRows:
         text = path.read_bytes().decode("utf-8-sig")
         separator = _separator(text)
         reader = csv.reader(StringIO(text, newline=""), delimiter=separator)
-        lines = [_Line(reader.line_num, [cell.strip() for cell in cells]) for cells in reader]
+        lines = [
+            _Line(reader.line_num, [cell.strip() for cell in cells]) for cells in reader
+        ]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError("a CSV file in UTF-8", f"{name}: {shown(str(error))}", "Save it as UTF-8.") from error
+        raise UserError(
+            "a CSV file in UTF-8", f"{name}: {shown(str(error))}", "Save it as UTF-8."
+        ) from error
     header, body = _split_header([line for line in lines if any(line.cells)])
     _refuse_repeated([cell for cell in header if cell], path)
     whole = [line for line in body if len(line.cells) == len(header)]
@@ -97,13 +105,19 @@ def _read_csv(path: Path) -> FileRows:
         for line in body
         if len(line.cells) != len(header)
     ]
-    commas = separator != "," and _has_decimal_commas([line.cells for line in whole], path)
+    commas = separator != "," and _has_decimal_commas(
+        [line.cells for line in whole], path
+    )
     # A first column without a name is pandas' index; others come from separators at the ends of lines.
     named = [place for place, cell in enumerate(header) if cell or place == 0]
     rows = []
     for number, line in enumerate(whole, start=1):
         cells = [_with_point(cell) for cell in line.cells] if commas else line.cells
-        rows.append(ImportedRow(number, line.number, {header[place]: cells[place] for place in named}))
+        rows.append(
+            ImportedRow(
+                number, line.number, {header[place]: cells[place] for place in named}
+            )
+        )
     form = "" if separator == "," else f"Separated by {SEPARATORS[separator]}"
     form += ", with decimal commas." if commas else "." if form else ""
     return FileRows([header[place] for place in named], rows, form, malformed)
@@ -136,7 +150,10 @@ def _split_header(lines: Sequence[_Line]) -> tuple[list[str], list[_Line]]:
 
 
 def _has_number(cells: Sequence[str]) -> bool:
-    return any(re.fullmatch(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?", cell) for cell in cells)
+    return any(
+        re.fullmatch(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?", cell)
+        for cell in cells
+    )
 
 
 def _has_decimal_commas(lines: Sequence[Sequence[str]], path: Path) -> bool:
@@ -190,13 +207,20 @@ def _read_json(path: Path) -> FileRows:
         document = document["rows"]
     if isinstance(document, dict) and _are_columns(document):
         document = [
-            dict(zip(document, values, strict=True)) for values in zip(*document.values(), strict=True)
+            dict(zip(document, values, strict=True))
+            for values in zip(*document.values(), strict=True)
         ]
-    if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
+    if not isinstance(document, list) or not all(
+        isinstance(row, dict) for row in document
+    ):
         wanted = "a JSON list of objects, one for each row"
         raise UserError(wanted, shown(path.name), "Write it in this form, or as CSV.")
-    rows = [ImportedRow(number, None, row) for number, row in enumerate(document, start=1)]
-    return FileRows(list(dict.fromkeys(name for row in rows for name in row.cells)), rows)
+    rows = [
+        ImportedRow(number, None, row) for number, row in enumerate(document, start=1)
+    ]
+    return FileRows(
+        list(dict.fromkeys(name for row in rows for name in row.cells)), rows
+    )
 
 
 def _are_columns(document: Mapping[str, Any]) -> bool:

@@ -16,7 +16,10 @@ from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, Run, key_of_run
 from scalestudy.features.imported.columns import ImportOptions
-from scalestudy.features.imported.doubts import refuse_mixed_units, refuse_unclear_throughput
+from scalestudy.features.imported.doubts import (
+    refuse_mixed_units,
+    refuse_unclear_throughput,
+)
 from scalestudy.features.imported.file_rows import FORMS, shown
 from scalestudy.features.imported.imported_table import Reading, read_table
 from scalestudy.features.imported.run_of_rows import UNNAMED
@@ -58,9 +61,13 @@ def import_findings(
     files = {run.source.file for run in imported.runs if run.source}
     name = Path(*files).stem if len(files) == 1 else "Imported numbers"
     wanted = replace(criteria or Criteria(), margin=margin)
-    findings = analyse(name, imported.runs, criteria=wanted, target_quality=target_quality)
+    findings = analyse(
+        name, imported.runs, criteria=wanted, target_quality=target_quality
+    )
     return replace(
-        findings, readings=(*imported.readings, *_unknown_hours(findings)), assumptions=tuple(about(findings))
+        findings,
+        readings=(*imported.readings, *_unknown_hours(findings)),
+        assumptions=tuple(about(findings)),
     )
 
 
@@ -75,22 +82,32 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
     paths = paths_of(sources)
     read: list[tuple[str, Reading]] = []
     left: list[str] = []
-    for (path, is_named), label in zip(paths.items(), _labels(list(paths)), strict=True):
+    for (path, is_named), label in zip(
+        paths.items(), _labels(list(paths)), strict=True
+    ):
         try:
             read.append((label, read_table(path, label, options)))
         except UserError as error:
             if is_named or len(paths) == 1:
                 raise
-            left.append(f"{label} (expected {error.expected}; received {error.received}; {error.action})")
+            left.append(
+                f"{label} (expected {error.expected}; received {error.received}; {error.action})"
+            )
     if not read:
         seen = f"none among {len(paths)} files: {_named(left)}"
-        raise UserError(f"a table or a log: {', '.join(FORMS)}", seen, "See docs/guides/imported.md.")
+        raise UserError(
+            f"a table or a log: {', '.join(FORMS)}",
+            seen,
+            "See docs/guides/imported.md.",
+        )
     refuse_unclear_throughput([reading for _, reading in read])
     runs = [run for _, reading in read for run in reading.runs]
     refuse_mixed_units(runs)
     runs, remarks = _tell_sources_apart(runs)
     left_out = [f"Files left out: {_named(left)}."] if left else []
-    return Imported(tuple(runs), (*_sentences(read), *remarks, *_repeats(runs), *left_out))
+    return Imported(
+        tuple(runs), (*_sentences(read), *remarks, *_repeats(runs), *left_out)
+    )
 
 
 def paths_of(sources: Sequence[str]) -> dict[Path, bool]:
@@ -112,16 +129,28 @@ def _files(source: str) -> list[tuple[Path, bool]]:
         return [(path, True)]
     if path.exists() and not path.is_dir():  # opening a pipe would block
         seen = f"{printable(source)}, a pipe or device"
-        raise UserError("a file or a folder", seen, "Save its contents to a file first.")
-    found = [path] if path.is_dir() else [Path(name) for name in glob.glob(str(path), recursive=True)]
+        raise UserError(
+            "a file or a folder", seen, "Save its contents to a file first."
+        )
+    found = (
+        [path]
+        if path.is_dir()
+        else [Path(name) for name in glob.glob(str(path), recursive=True)]
+    )
     if not found:
-        raise UserError("a file that exists", printable(source), "Correct the name after --from.")
+        raise UserError(
+            "a file that exists", printable(source), "Correct the name after --from."
+        )
     files = []
     for match in sorted(found, key=_in_order):
         files += _files_in(match) if match.is_dir() else [match]
     files = [file for file in files if file.is_file()]
     if not files:
-        raise UserError("a folder with files", f"none in {printable(source)}", "Name another with --from.")
+        raise UserError(
+            "a folder with files",
+            f"none in {printable(source)}",
+            "Name another with --from.",
+        )
     return [(file, False) for file in files]
 
 
@@ -132,7 +161,9 @@ def _files_in(folder: Path) -> list[Path]:
         action = "Compare them: scalestudy compare FILE DIR"
         raise UserError("numbers measured elsewhere after --from", seen, action)
     paths = [path.relative_to(folder) for path in folder.rglob("*")]
-    visible = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
+    visible = [
+        path for path in paths if not any(part.startswith(".") for part in path.parts)
+    ]
     return [folder / path for path in sorted(visible, key=_in_order)]
 
 
@@ -154,20 +185,32 @@ def _tell_sources_apart(runs: list[Run]) -> tuple[list[Run], list[str]]:
     """Add `source` to runs of separate studies, drop seeds that runs of a point share, and return remarks."""
     remarks = []
     if any(run.result.strategy == UNNAMED for run in runs):
-        remarks.append(f"Runs without a strategy are called {UNNAMED}: --strategy NAME says it.")
+        remarks.append(
+            f"Runs without a strategy are called {UNNAMED}: --strategy NAME says it."
+        )
     studies = _studies(runs)
     holders: dict[Key, set[str]] = defaultdict(set)
     for run in runs:
         holders[key_of_run(run)].add(studies[_file(run)])
     if any(len(several) > 1 for several in holders.values()):
-        runs = [_with(run, swept={**run.result.swept, SOURCE: studies[_file(run)]}) for run in runs]
+        runs = [
+            _with(run, swept={**run.result.swept, SOURCE: studies[_file(run)]})
+            for run in runs
+        ]
         remarks.append(
             "Files hold the same points, so they are studies of their own: `source` tells them apart."
         )
     seeds = Counter((key_of_run(run), run.result.seed) for run in runs)
     if any(count > 1 and seed is not None for (_, seed), count in seeds.items()):
-        remarks.append("Some runs of one point state the same seed: they count as repeats of unknown seed.")
-        runs = [_with(run, seed=None) if seeds[key_of_run(run), run.result.seed] > 1 else run for run in runs]
+        remarks.append(
+            "Some runs of one point state the same seed: they count as repeats of unknown seed."
+        )
+        runs = [
+            _with(run, seed=None)
+            if seeds[key_of_run(run), run.result.seed] > 1
+            else run
+            for run in runs
+        ]
     return runs, remarks
 
 
@@ -206,7 +249,9 @@ def _repeats(runs: Sequence[Run]) -> list[str]:
     key, places = next(iter(several.items()))
     noun = "point" if len(several) == 2 else "points"
     more = f"; and of {len(several) - 1} more {noun}" if len(several) > 1 else ""
-    return [f"Rows without a seed count as repeats of their point: {key.label} ({_named(places)}){more}."]
+    return [
+        f"Rows without a seed count as repeats of their point: {key.label} ({_named(places)}){more}."
+    ]
 
 
 def _sentences(read: Sequence[tuple[str, Reading]]) -> list[str]:
@@ -214,14 +259,23 @@ def _sentences(read: Sequence[tuple[str, Reading]]) -> list[str]:
     alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for label, reading in read:
         alike[reading.remarks].append(label)
-    sentences = [f"{_named(labels, ', ')}: {' '.join(remarks)}" for remarks, labels in alike.items()]
+    sentences = [
+        f"{_named(labels, ', ')}: {' '.join(remarks)}"
+        for remarks, labels in alike.items()
+    ]
     return sentences + [
-        f"{label}: left out: {_named(reading.skipped)}." for label, reading in read if reading.skipped
+        f"{label}: left out: {_named(reading.skipped)}."
+        for label, reading in read
+        if reading.skipped
     ]
 
 
 def _named(items: Sequence[str], between: str = "; ") -> str:
-    rest = f"{between}and {len(items) - MOST_NAMED} more" if len(items) > MOST_NAMED else ""
+    rest = (
+        f"{between}and {len(items) - MOST_NAMED} more"
+        if len(items) > MOST_NAMED
+        else ""
+    )
     return between.join(items[:MOST_NAMED]) + rest
 
 
@@ -236,7 +290,11 @@ _BASES: dict[Basis, str] = {
 def section(findings: Findings) -> Section | None:
     """Return how the files were read; None if nothing was imported."""
     lines = (*findings.assumptions, *findings.readings)
-    return Section("How the numbers were read", (Items(lines),), name="readings") if lines else None
+    return (
+        Section("How the numbers were read", (Items(lines),), name="readings")
+        if lines
+        else None
+    )
 
 
 def about(findings: Findings) -> list[str]:
@@ -249,7 +307,9 @@ def about(findings: Findings) -> list[str]:
         " runs saw the same batches, whether times exclude start-up, compilation and evaluation, and whether"
         " the quality is that of the saved model on the whole validation set.",
     ]
-    bases = dict.fromkeys(row.basis for row in findings.rows if row.source and row.speed.steady.value)
+    bases = dict.fromkeys(
+        row.basis for row in findings.rows if row.source and row.speed.steady.value
+    )
     sentences += [f"Their speed-up is the ratio of {_BASES[basis]}." for basis in bases]
     unseeded = sum(run.result.seed is None for run in imported)
     if unseeded:
@@ -277,7 +337,9 @@ NAME = "published-unet"
 
 def table() -> Path:
     """Return the path of its table: one run per row, with the training time in seconds and the IoU."""
-    return Path(str(resources.files("scalestudy.features.imported").joinpath(f"{NAME}.csv")))
+    return Path(
+        str(resources.files("scalestudy.features.imported").joinpath(f"{NAME}.csv"))
+    )
 
 
 def published_findings() -> Findings:

@@ -30,7 +30,11 @@ from scalestudy.features.imported.run_of_rows import (
     run_of_row,
     times_of_epochs,
 )
-from scalestudy.features.imported.unused_columns import separating, set_swept, sweep_roles
+from scalestudy.features.imported.unused_columns import (
+    separating,
+    set_swept,
+    sweep_roles,
+)
 from scalestudy.util.errors import UserError
 
 MEASURED = (*POSITIVE, "quality")
@@ -74,19 +78,29 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     metric, columns = find_quality(found.header, columns, options)
     rows, skipped = parse_rows(found.rows, columns, {})
     if not rows:
-        raise UserError("a row with numbers", f"none in {file}: {skipped[0]}", "Correct its rows.")
+        raise UserError(
+            "a row with numbers", f"none in {file}: {skipped[0]}", "Correct its rows."
+        )
     kind = kind_of_rows(rows, columns, _unused(found, columns), options.row, file)
     if kind == "run":
         columns = _columns_of_runs(columns, rows)
     else:
-        columns = {role: column for role, column in columns.items() if role not in OF_RUNS}
+        columns = {
+            role: column for role, column in columns.items() if role not in OF_RUNS
+        }
     stated = _complete(rows, columns, kind, path, options)
     if not columns.keys() & ({*MEASURED, "loss"} if kind == "epoch" else {*MEASURED}):
         wanted = f"a column of {file} for training_seconds, throughput or quality"
-        raise UserError(wanted, listed(found.header), "Name the column: --column training_seconds=NAME.")
+        raise UserError(
+            wanted,
+            listed(found.header),
+            "Name the column: --column training_seconds=NAME.",
+        )
     rows, without = _with_numbers(rows, kind)
     if not rows:
-        raise UserError("a row with numbers", f"none in {file}: {without[0]}", "Correct its rows.")
+        raise UserError(
+            "a row with numbers", f"none in {file}: {without[0]}", "Correct its rows."
+        )
     unused = _unused(found, columns)
     apart = separating(rows, unused) if kind == "run" else texts_of(rows, unused)
     set_swept(rows, apart)
@@ -96,7 +110,9 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
         runs, times = [run_of_row(facts, row) for row in rows], None
     else:
         groups = _runs_of_epochs(rows, columns, file)
-        column = columns["training_seconds"].name if "training_seconds" in columns else ""
+        column = (
+            columns["training_seconds"].name if "training_seconds" in columns else ""
+        )
         times = times_of_epochs(groups, file, column)
         runs = [run_of_epochs(facts, group, times) for group in groups]
     remarks = (
@@ -154,24 +170,40 @@ def _complete(
         for role in ("workers", "strategy", "seed")
         if role not in columns and getattr(name, role) is not None
     ]
-    defaults: dict[str, Any] = {"strategy": options.strategy, "workers": options.workers}
+    defaults: dict[str, Any] = {
+        "strategy": options.strategy,
+        "workers": options.workers,
+    }
     if "workers" in stated and options.workers not in (None, name.workers):
         seen = f"--workers {options.workers}, and {name.workers} in the name of {file}"
-        raise UserError("one number of workers for a file", seen, "Rename the file, or leave out --workers.")
+        raise UserError(
+            "one number of workers for a file",
+            seen,
+            "Rename the file, or leave out --workers.",
+        )
     defaults |= {role: getattr(name, role) for role in stated}
     if "workers" not in columns and defaults["workers"] is None:
         if kind == "epoch":
             wanted = "a log whose name states its number of workers, such as log_8.csv or run-w8/"
-            raise UserError(wanted, file, "Rename it, or give one number for all: --workers N.")
-        wanted, seen = f"a column of {file} for workers", listed(list(rows[0].row.cells))
-        action = "Name it: --column workers=NAME, or say the number for all: --workers N."
+            raise UserError(
+                wanted, file, "Rename it, or give one number for all: --workers N."
+            )
+        wanted, seen = (
+            f"a column of {file} for workers",
+            listed(list(rows[0].row.cells)),
+        )
+        action = (
+            "Name it: --column workers=NAME, or say the number for all: --workers N."
+        )
         raise UserError(wanted, seen, action)
     for row in rows:
         for role, value in defaults.items():
             if value is not None:
                 row.values.setdefault(role, value)
         if "throughput_per_worker" in row.values and "workers" in row.values:
-            row.values["throughput"] = row.values["throughput_per_worker"] * row.values["workers"]
+            row.values["throughput"] = (
+                row.values["throughput_per_worker"] * row.values["workers"]
+            )
     if _has_rate_of_run(columns):
         for row in rows:
             if row.values.keys() >= {"samples_processed", "training_seconds"}:
@@ -186,7 +218,9 @@ def _has_rate_of_run(columns: Mapping[str, ImportedColumn]) -> bool:
     return not stated and columns.keys() >= {"samples_processed", "training_seconds"}
 
 
-def _with_numbers(rows: Sequence[ParsedRow], kind: RowKind) -> tuple[list[ParsedRow], list[str]]:
+def _with_numbers(
+    rows: Sequence[ParsedRow], kind: RowKind
+) -> tuple[list[ParsedRow], list[str]]:
     """Return the rows of which something is known, and why the others were left out."""
     kept, skipped = [], []
     for row in rows:
@@ -210,21 +244,32 @@ def _runs_of_epochs(
     groups = by_point(rows)
     counter = next((role for role in ("epoch", "epochs") if role in columns), None)
     for group in groups:
-        counted = [row.values[counter] for row in group if counter and counter in row.values]
+        counted = [
+            row.values[counter] for row in group if counter and counter in row.values
+        ]
         if len(set(counted)) < len(counted):
             action = "Tell runs apart by a column `seed`, or write a file for each."
-            wanted, seen = f"each epoch of a run once in {file}", "an epoch that occurs twice"
+            wanted, seen = (
+                f"each epoch of a run once in {file}",
+                "an epoch that occurs twice",
+            )
             raise UserError(wanted, seen, action)
     return groups
 
 
-def _understood(columns: Mapping[str, ImportedColumn], kind: RowKind, times: TimesOf | None) -> str:
+def _understood(
+    columns: Mapping[str, ImportedColumn], kind: RowKind, times: TimesOf | None
+) -> str:
     """Say what a row is, and the column of each role."""
     parts = []
     for role, column in columns.items():
         named = shown(column.name)
         is_time = role in TIMES
-        unit = " (in seconds)" if is_time and column.factor == 1 and not _states_unit(column.name) else ""
+        unit = (
+            " (in seconds)"
+            if is_time and column.factor == 1 and not _states_unit(column.name)
+            else ""
+        )
         meaning = _MEANINGS.get((role, times), role)
         parts.append(f"{meaning} from {named}{unit}")
     return f"A row is {'an epoch of a run' if kind == 'epoch' else 'a run'}: {', '.join(parts)}."
@@ -238,12 +283,22 @@ _MEANINGS: dict[tuple[str, TimesOf | None], str] = {
 
 
 def _states_unit(name: str) -> bool:
-    words = name.lower().replace("(", " ").replace(")", " ").replace("[", " ").replace("]", " ").split()
+    words = (
+        name.lower()
+        .replace("(", " ")
+        .replace(")", " ")
+        .replace("[", " ")
+        .replace("]", " ")
+        .split()
+    )
     return "second" in name.lower() or any(word in UNITS for word in words)
 
 
 def _remarks(
-    columns: Mapping[str, ImportedColumn], kind: RowKind, stated: Sequence[str], apart: Sequence[str]
+    columns: Mapping[str, ImportedColumn],
+    kind: RowKind,
+    stated: Sequence[str],
+    apart: Sequence[str],
 ) -> Iterator[str]:
     """Yield sentences on what was inferred."""
     if stated:
@@ -255,7 +310,10 @@ def _remarks(
         if role in columns and "token" in columns[role].name.lower():
             yield "Its samples/s are tokens per second."
     if _has_rate_of_run(columns):
-        samples, seconds = (shown(columns[role].name) for role in ("samples_processed", "training_seconds"))
+        samples, seconds = (
+            shown(columns[role].name)
+            for role in ("samples_processed", "training_seconds")
+        )
         yield f"Throughput is {samples} by {seconds}."
     if apart:
         yield f"Rows that differ in {', '.join(map(shown, apart))} are separate rows."
@@ -263,7 +321,11 @@ def _remarks(
         if not columns.keys() & {*TIMES, "throughput", "throughput_per_worker"}:
             yield "No column holds times, so there is no speed-up."
         quality = columns.get("quality")
-        if quality and "training_seconds" not in columns and not is_of_validation(quality.name):
+        if (
+            quality
+            and "training_seconds" not in columns
+            and not is_of_validation(quality.name)
+        ):
             yield f"{shown(quality.name)} may be that of the training data: its name does not say."
         if quality and metric_name(quality.name) == "loss":
             yield "No other metric is there, so the validation loss is the quality."
@@ -272,5 +334,9 @@ def _remarks(
 def _not_used(names: Sequence[str]) -> Iterator[str]:
     named = [shown(name) for name in names if name.strip()]
     if named:
-        rest = f" and {len(named) - MOST_COLUMNS} more" if len(named) > MOST_COLUMNS else ""
+        rest = (
+            f" and {len(named) - MOST_COLUMNS} more"
+            if len(named) > MOST_COLUMNS
+            else ""
+        )
         yield f"Not used: {', '.join(named[:MOST_COLUMNS])}{rest}."

@@ -6,7 +6,11 @@ from typing import Any
 
 from scalestudy.features.imported.cells import ParsedRow
 from scalestudy.features.imported.columns import OF_EPOCHS, ImportedColumn, RowKind
-from scalestudy.features.imported.unused_columns import counts_rows, is_swept_by_name, recurring_texts
+from scalestudy.features.imported.unused_columns import (
+    counts_rows,
+    is_swept_by_name,
+    recurring_texts,
+)
 from scalestudy.util.errors import UserError
 
 MANY = 4
@@ -66,7 +70,10 @@ def _total_differs(groups: Sequence[Sequence[ParsedRow]]) -> bool:
 
 
 def _is_doubtful(
-    several: Sequence[Sequence[ParsedRow]], columns: Mapping[str, ImportedColumn], *, history: bool
+    several: Sequence[Sequence[ParsedRow]],
+    columns: Mapping[str, ImportedColumn],
+    *,
+    history: bool,
 ) -> bool:
     """Whether rows of one point may be epochs as well as repeats."""
     if "seed" in columns:
@@ -80,7 +87,9 @@ def _is_doubtful(
     return timed and equal and not _total_differs(several)
 
 
-def _are_counted(columns: Mapping[str, ImportedColumn], groups: Sequence[Sequence[ParsedRow]]) -> bool:
+def _are_counted(
+    columns: Mapping[str, ImportedColumn], groups: Sequence[Sequence[ParsedRow]]
+) -> bool:
     """Whether a column counts epochs, be it called `epoch` or `epochs`."""
     several = [group for group in groups if len(group) > 1]
     if "epoch" in columns:
@@ -92,16 +101,24 @@ def _are_counted(columns: Mapping[str, ImportedColumn], groups: Sequence[Sequenc
 def texts_of(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[str]:
     """Return the columns without a role that tell runs with a row for each epoch apart."""
     cells = {name: [row.row.cells.get(name) for row in rows] for name in unused}
-    swept = [name for name in unused if is_swept_by_name(name) and len(set(map(str, cells[name]))) > 1]
+    swept = [
+        name
+        for name in unused
+        if is_swept_by_name(name) and len(set(map(str, cells[name]))) > 1
+    ]
     return [name for name in unused if name in swept or recurring_texts(cells[name])]
 
 
-def _coarse_groups(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[list[ParsedRow]]:
+def _coarse_groups(
+    rows: Sequence[ParsedRow], unused: Sequence[str]
+) -> list[list[ParsedRow]]:
     """Group rows by point, and by texts and swept values, which never count epochs."""
     apart = texts_of(rows, unused)
     groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
     for row in rows:
-        groups[*row.point, *(str(row.row.cells.get(name)) for name in apart)].append(row)
+        groups[*row.point, *(str(row.row.cells.get(name)) for name in apart)].append(
+            row
+        )
     return list(groups.values())
 
 
@@ -124,8 +141,14 @@ def _is_one_run(group: Sequence[ParsedRow], unused: Sequence[str]) -> bool:
         return False
     if _is_constant(group, "training_seconds"):
         return True
-    if len(group) < MANY or not _is_constant(group, "quality") or "training_seconds" in group[0].values:
+    if (
+        len(group) < MANY
+        or not _is_constant(group, "quality")
+        or "training_seconds" in group[0].values
+    ):
         return False
     cells = [[str(row.row.cells.get(name)) for row in group] for name in unused]
     # Settings such as the CPUs of a task differ without counting the rows.
-    return any(map(counts_rows, cells)) or all(len(set(values)) == 1 for values in cells)
+    return any(map(counts_rows, cells)) or all(
+        len(set(values)) == 1 for values in cells
+    )

@@ -45,7 +45,9 @@ def parse_name(parts: Sequence[str], *, bare: bool = True) -> RunName:
         if strategy is None:
             strategy = next(filter(None, map(_strategy_of, words)), None)
         if workers is None:
-            workers = _only({int(found[1] or found[2]) for found in _whole_words(_COUNT, joined)})
+            workers = _only(
+                {int(found[1] or found[2]) for found in _whole_words(_COUNT, joined)}
+            )
         if workers is None and bare and part == parts[-1]:
             numbers = {int(word) for word in words if re.fullmatch(r"[0-9]{1,6}", word)}
             workers = _only({number for number in numbers if number not in YEARS})

@@ -42,7 +42,9 @@ def run_of_row(facts: FileFacts, row: ParsedRow) -> Run:
     return _run(facts, [row], row.values)
 
 
-def times_of_epochs(groups: Sequence[Sequence[ParsedRow]], file: str, column: str) -> TimesOf:
+def times_of_epochs(
+    groups: Sequence[Sequence[ParsedRow]], file: str, column: str
+) -> TimesOf:
     """Return what the times of a training are in rows of epochs.
 
     Raises:
@@ -58,12 +60,20 @@ def times_of_epochs(groups: Sequence[Sequence[ParsedRow]], file: str, column: st
         return "epoch"
     action = f"Say which: --column epoch_seconds={column}, or leave out that column."
     raise UserError(
-        "times of each epoch, or since the start", f"{column} in {file}, which may be both", action
+        "times of each epoch, or since the start",
+        f"{column} in {file}, which may be both",
+        action,
     )
 
 
-def _times_of(rows: Sequence[ParsedRow]) -> Literal["run", "start", "epoch", "rising"] | None:
-    times = [row.values["training_seconds"] for row in rows if "training_seconds" in row.values]
+def _times_of(
+    rows: Sequence[ParsedRow],
+) -> Literal["run", "start", "epoch", "rising"] | None:
+    times = [
+        row.values["training_seconds"]
+        for row in rows
+        if "training_seconds" in row.values
+    ]
     if not times:
         return None
     if len(set(times)) == 1:
@@ -81,7 +91,9 @@ def run_of_epochs(facts: FileFacts, rows: Sequence[ParsedRow], times: TimesOf) -
     epochs, elapsed = [], 0.0
     for number, (row, taken) in enumerate(zip(rows, seconds, strict=True), start=1):
         values, elapsed = row.values, elapsed + (taken or 0.0)
-        validation = {"loss": values["validation_loss"]} if "validation_loss" in values else {}
+        validation = (
+            {"loss": values["validation_loss"]} if "validation_loss" in values else {}
+        )
         if "quality" in values and not is_final:
             validation[facts.metric] = values["quality"]
         outcome = EpochOutcome(
@@ -95,15 +107,21 @@ def run_of_epochs(facts: FileFacts, rows: Sequence[ParsedRow], times: TimesOf) -
         epochs.append(outcome)
     steady = [taken for taken in seconds[1:] if taken is not None]
     rates = [row.values["throughput"] for row in rows[1:] if "throughput" in row.values]
-    last = {role: value for role, value in rows[-1].values.items() if role not in OF_RUNS}
+    last = {
+        role: value for role, value in rows[-1].values.items() if role not in OF_RUNS
+    }
     last["epochs"] = len(rows)
-    last["quality"] = next((quality for quality in reversed(qualities) if quality is not None), None)
+    last["quality"] = next(
+        (quality for quality in reversed(qualities) if quality is not None), None
+    )
     if times == "epoch" or "training_seconds" not in last:
         last["training_seconds"] = None if None in seconds else elapsed
     # The first epoch compiles and fills caches.
     last["epoch_seconds"] = fmean(steady) if steady else None
     last["throughput"] = harmonic_mean(rates) if rates else None
-    run = _run(facts, rows, {role: value for role, value in last.items() if value is not None})
+    run = _run(
+        facts, rows, {role: value for role, value in last.items() if value is not None}
+    )
     return replace(run, epochs=tuple(epochs))
 
 
@@ -125,7 +143,11 @@ def _run(facts: FileFacts, rows: Sequence[ParsedRow], values: Mapping[str, Any])
     """Build a run from these rows; `values` holds its values by role."""
     first, last = rows[0].row, rows[-1].row
     source = RunSource(facts.label, first.line, last.line if len(rows) > 1 else None)
-    workers, seed, strategy = values["workers"], values.get("seed"), values.get("strategy") or UNNAMED
+    workers, seed, strategy = (
+        values["workers"],
+        values.get("seed"),
+        values.get("strategy") or UNNAMED,
+    )
     name = f"{strategy}-w{workers}{'' if seed is None else f'-s{seed}'} ({source})"
     per_worker, batch = values.get("per_worker_batch"), values.get("global_batch")
     if per_worker is None and batch and batch % workers == 0:

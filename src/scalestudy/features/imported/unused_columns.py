@@ -29,7 +29,9 @@ MEASURED = frozenset(_MEASURED.split())
 def counts_rows(values: Sequence[Any]) -> bool:
     """Whether values count rows: 0, 1, 2, … or 1, 2, 3, …, in their order."""
     numbers = [number_of(value) for value in values]
-    return numbers[0] in (0, 1) and all(number == numbers[0] + place for place, number in enumerate(numbers))
+    return numbers[0] in (0, 1) and all(
+        number == numbers[0] + place for place, number in enumerate(numbers)
+    )
 
 
 def recurring_texts(values: Sequence[Any]) -> bool:
@@ -68,7 +70,9 @@ def separating(rows: Sequence[ParsedRow], names: Sequence[str]) -> list[str]:
 
 
 def _differs(name: str, groups: Sequence[Sequence[ParsedRow]]) -> bool:
-    return any(len({str(row.row.cells.get(name)) for row in group}) > 1 for group in groups)
+    return any(
+        len({str(row.row.cells.get(name)) for row in group}) > 1 for group in groups
+    )
 
 
 def _describes_repeats(name: str) -> bool:
@@ -80,7 +84,9 @@ def _is_measured(name: str, values: Sequence[Any]) -> bool:
     if words & MEASURED or known(metric_name(name)).better is not None:
         return True
     numbers = [number for value in values if (number := number_of(value)) is not None]
-    if len(numbers) < len(values) or all(number == int(number) for number in numbers if abs(number) < 2**53):
+    if len(numbers) < len(values) or all(
+        number == int(number) for number in numbers if abs(number) < 2**53
+    ):
         return False
     return len(set(numbers)) > len(numbers) / 2
 
@@ -94,12 +100,18 @@ def set_swept(rows: Sequence[ParsedRow], names: Sequence[str]) -> None:
 def plain(value: Any) -> Any:
     """Return a swept value as in a study file; cells of CSV files are numbers, true, false or texts."""
     if not isinstance(value, str):
-        return value if isinstance(value, bool | int | float) or value is None else shown(str(value))
+        return (
+            value
+            if isinstance(value, bool | int | float) or value is None
+            else shown(str(value))
+        )
     try:
         parsed = json.loads(value)
     except (ValueError, RecursionError):
         return shown(value.strip())
-    return parsed if isinstance(parsed, bool | int | float | str) else shown(value.strip())
+    return (
+        parsed if isinstance(parsed, bool | int | float | str) else shown(value.strip())
+    )
 
 
 def sweep_roles(rows: Sequence[ParsedRow]) -> list[str]:
@@ -111,7 +123,9 @@ def sweep_roles(rows: Sequence[ParsedRow]) -> list[str]:
         seen: dict[tuple[Any, ...], set[Any]] = defaultdict(set)
         for row in rows:
             strategy, workers, _ = row.point
-            seen[strategy, workers, *map(repr, row.swept.items())].add(row.values.get(role))
+            seen[strategy, workers, *map(repr, row.swept.items())].add(
+                row.values.get(role)
+            )
         if any(len(values) > 1 for values in seen.values()):
             found.append(role)
             for row in rows:

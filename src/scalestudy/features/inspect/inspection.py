@@ -32,7 +32,10 @@ from scalestudy.util.errors import UserError
 
 SIDE = 320
 """Longer side of a picture, in pixels."""
-_TYPES = {"masks": "segmentation: images with masks", "classes": "classification: one class for each image"}
+_TYPES = {
+    "masks": "segmentation: images with masks",
+    "classes": "classification: one class for each image",
+}
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,9 @@ def inspect_data(
     split_of = [""] * count
     for split, (start, stop) in contents.given.items():
         split_of[start:stop] = [split] * (stop - start)
-    pictured = set(np.linspace(0, count - 1, min(samples, count)).round().astype(int).tolist())
+    pictured = set(
+        np.linspace(0, count - 1, min(samples, count)).round().astype(int).tolist()
+    )
     chosen: dict[int, Sample] = {}
     alike: dict[bytes, list[int]] = defaultdict(list)
     labels, samples_of, empty = Counter[int](), Counter[tuple[str, int]](), list[int]()
@@ -165,20 +170,30 @@ def inspect_data(
     splits = {split: split_of.count(split) for split in SIDES if split in split_of}
     classes = _classes(source.class_names(), labels, samples_of, list(splits))
     size_of = contents.sizes or [contents.input_shape[:2]] * count
-    sizes = [(size, images, names[size_of.index(size)]) for size, images in Counter(size_of).most_common()]
+    sizes = [
+        (size, images, names[size_of.index(size)])
+        for size, images in Counter(size_of).most_common()
+    ]
     findings = findings_of(source)
     facts = {
         "Type": _TYPES[source.kind],
         "Understood": findings.understood,
         "Files": contents.formats or "",
-        "Groups": f"{len(set(contents.groups)):,}, which a split keeps whole" if contents.groups else "",
+        "Groups": f"{len(set(contents.groups)):,}, which a split keeps whole"
+        if contents.groups
+        else "",
         "Split": _split(data, set(contents.given)),
         "Remarks": "; ".join([*findings.remarks, *map(str, findings.left_out)]),
     }
-    told = [f"{name} ({split})" if split else name for name, split in zip(names, split_of, strict=True)]
+    told = [
+        f"{name} ({split})" if split else name
+        for name, split in zip(names, split_of, strict=True)
+    ]
     across, within = _copies(alike.values(), told, split_of, contents.groups)
     warnings = _warnings_of(classes, across, within, [told[row] for row in empty])
-    warnings += [DataWarning(doubt.name, doubt.title, doubt.action) for doubt in findings.doubts]
+    warnings += [
+        DataWarning(doubt.name, doubt.title, doubt.action) for doubt in findings.doubts
+    ]
     if len(sizes) > 1 and not data.image_size and not data.tile:
         warnings.append(_sizes_differ(sizes, source.kind))
     class_names = [of_class.name for of_class in classes]
@@ -191,12 +206,17 @@ def inspect_data(
         sizes=sizes,
         classes=classes,
         warnings=warnings,
-        pictures=[_picture(names[row], *chosen[row], class_names) for row in sorted(chosen)],
+        pictures=[
+            _picture(names[row], *chosen[row], class_names) for row in sorted(chosen)
+        ],
     )
 
 
 def _classes(
-    names: Sequence[str], labels: Counter[int], samples_of: Counter[tuple[str, int]], splits: list[str]
+    names: Sequence[str],
+    labels: Counter[int],
+    samples_of: Counter[tuple[str, int]],
+    splits: list[str],
 ) -> list[ClassCount]:
     """Return the frequency of each class.
 
@@ -221,11 +241,16 @@ def _classes(
 def _split(data: DataSettings, given: set[str]) -> str:
     if data.validation in (None, "given") and not given <= {"train"}:
         return "given by the source"
-    return "random, by the seed" + (", with the test set of the source" if "test" in given else "")
+    return "random, by the seed" + (
+        ", with the test set of the source" if "test" in given else ""
+    )
 
 
 def _copies(
-    alike: Iterable[list[int]], names: Sequence[str], split_of: Sequence[str], groups: Sequence[str] | None
+    alike: Iterable[list[int]],
+    names: Sequence[str],
+    split_of: Sequence[str],
+    groups: Sequence[str] | None,
 ) -> tuple[list[str], list[str]]:
     """Return images with equal pixels: in several splits, and in one split but not in one group."""
     across, within = [], []
@@ -239,7 +264,10 @@ def _copies(
 
 
 def _warnings_of(
-    classes: Sequence[ClassCount], across: list[str], within: list[str], empty: list[str]
+    classes: Sequence[ClassCount],
+    across: list[str],
+    within: list[str],
+    empty: list[str],
 ) -> list[DataWarning]:
     missing = [
         f"{count.name} ({', '.join(split for split, samples in count.splits.items() if not samples)})"
@@ -294,7 +322,9 @@ def _sizes_differ(sizes: Sequence[tuple[Size, int, str]], kind: Kind) -> DataWar
     )
 
 
-def _picture(name: str, image: Array, target: Array | int, classes: list[str]) -> SamplePicture:
+def _picture(
+    name: str, image: Array, target: Array | int, classes: list[str]
+) -> SamplePicture:
     size = f"{image.shape[0]} x {image.shape[1]}"
     rgb = pictures.shown(image)
     small = pictures.within(rgb, SIDE)
@@ -302,9 +332,13 @@ def _picture(name: str, image: Array, target: Array | int, classes: list[str]) -
         return SamplePicture(name, f"{size}, {classes[int(target)]}", small, None)
     counts = np.bincount(target.ravel(), minlength=256)
     present = np.flatnonzero(counts[:IGNORE])
-    shares = [f"{classes[index]}: {counts[index] / target.size:.1%}" for index in present]
+    shares = [
+        f"{classes[index]}: {counts[index] / target.size:.1%}" for index in present
+    ]
     overlay = pictures.within(pictures.overlay(rgb, target), SIDE)
-    return SamplePicture(name, f"{size}, {', '.join(shares) or 'nothing labelled'}", small, overlay)
+    return SamplePicture(
+        name, f"{size}, {', '.join(shares) or 'nothing labelled'}", small, overlay
+    )
 
 
 MOST_SAMPLES = 10
@@ -312,41 +346,65 @@ MOST_SAMPLES = 10
 MOST_SIZES = 10
 
 
-def inspection_document(inspections: Sequence[Inspection], *, pictured: bool = True) -> Document:
+def inspection_document(
+    inspections: Sequence[Inspection], *, pictured: bool = True
+) -> Document:
     """Return a document on one or several data sets; without pictures unless `pictured`."""
     if len(inspections) == 1:
-        return Document(inspections[0].source, tuple(_blocks(inspections[0], pictured)), "Data set")
+        return Document(
+            inspections[0].source, tuple(_blocks(inspections[0], pictured)), "Data set"
+        )
     sections = [
-        Section(inspection.source, tuple(_blocks(inspection, pictured)), f"set-{number}")
+        Section(
+            inspection.source, tuple(_blocks(inspection, pictured)), f"set-{number}"
+        )
         for number, inspection in enumerate(inspections, start=1)
     ]
     return Document("Data sets", tuple(sections))
 
 
 def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
-    by_split = ", ".join(f"{count:,} {split}" for split, count in inspection.splits.items())
+    by_split = ", ".join(
+        f"{count:,} {split}" for split, count in inspection.splits.items()
+    )
     samples = f"Samples: {inspection.count:,}" + (f" ({by_split})" if by_split else "")
-    yield Items((*(f"{name}: {text}" for name, text in inspection.facts.items()), samples))
+    yield Items(
+        (*(f"{name}: {text}" for name, text in inspection.facts.items()), samples)
+    )
     yield Section("Warnings", tuple(_warnings(inspection.warnings)))
     if pictured and inspection.pictures:
         yield Section("Samples", (Photos(tuple(map(_photo, inspection.pictures))),))
     yield Section("Classes", (_class_table(inspection),))
     sizes = inspection.sizes[:MOST_SIZES]
-    rows = tuple((f"{height} x {width}", f"{count:,}", first) for (height, width), count, first in sizes)
-    title = (
-        "Sizes" if len(rows) == len(inspection.sizes) else f"Most frequent of {len(inspection.sizes)} sizes"
+    rows = tuple(
+        (f"{height} x {width}", f"{count:,}", first)
+        for (height, width), count, first in sizes
     )
-    yield Section(title, (Table(headings_of("Height x width", "Images", "First of them:"), rows),))
+    title = (
+        "Sizes"
+        if len(rows) == len(inspection.sizes)
+        else f"Most frequent of {len(inspection.sizes)} sizes"
+    )
+    yield Section(
+        title, (Table(headings_of("Height x width", "Images", "First of them:"), rows),)
+    )
 
 
 def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
     if not warnings:
         yield Paragraph("None.")
     for warning in warnings:
-        yield Paragraph(f"{'Serious: ' * warning.serious}{warning.title}. {warning.action}")
+        yield Paragraph(
+            f"{'Serious: ' * warning.serious}{warning.title}. {warning.action}"
+        )
         more = len(warning.samples) - MOST_SAMPLES
         if warning.samples:
-            yield Items((*warning.samples[:MOST_SAMPLES], *([f"and {more:,} more"] if more > 0 else [])))
+            yield Items(
+                (
+                    *warning.samples[:MOST_SAMPLES],
+                    *([f"and {more:,} more"] if more > 0 else []),
+                )
+            )
 
 
 def _class_table(inspection: Inspection) -> Table:
@@ -355,7 +413,12 @@ def _class_table(inspection: Inspection) -> Table:
     words = ("In masks of", "Of pixels") if masks else ("Samples", "Share")
     headings = headings_of("Class:", *words, *splits)
     rows = tuple(
-        (count.name, f"{count.samples:,}", _share(count), *(f"{count.splits[split]:,}" for split in splits))
+        (
+            count.name,
+            f"{count.samples:,}",
+            _share(count),
+            *(f"{count.splits[split]:,}" for split in splits),
+        )
         for count in inspection.classes
     )
     return Table(headings, rows)
@@ -364,9 +427,15 @@ def _class_table(inspection: Inspection) -> Table:
 def _photo(picture: SamplePicture) -> Photo:
     images = [(pictures.png(picture.image), f"Sample {picture.name}: {picture.about}")]
     if picture.overlay is not None:
-        images.append((pictures.png(picture.overlay), "The same with its mask laid over it"))
+        images.append(
+            (pictures.png(picture.overlay), "The same with its mask laid over it")
+        )
     return Photo(f"{picture.name}: {picture.about}", tuple(images))
 
 
 def _share(count: ClassCount) -> str:
-    return f"{count.share:.1%}" if count.share >= 0.001 or not count.share else f"{count.share:.2g}"
+    return (
+        f"{count.share:.1%}"
+        if count.share >= 0.001 or not count.share
+        else f"{count.share:.2g}"
+    )

@@ -35,7 +35,11 @@ class FoundModel:
 
 
 def find_model(
-    path: Path, *, point: str | None = None, weights: str = "last", permission: Permission = NOTHING
+    path: Path,
+    *,
+    point: str | None = None,
+    weights: str = "last",
+    permission: Permission = NOTHING,
 ) -> FoundModel:
     """Find a model.
 
@@ -58,17 +62,29 @@ def find_model(
         file, path = path, default_folder(path, load_study(path).name)
         if not (path / "study.json").exists():
             raise UserError(
-                "a study that has been run", f"{file}, without {path}", f"Run it first: scalestudy run {file}"
+                "a study that has been run",
+                f"{file}, without {path}",
+                f"Run it first: scalestudy run {file}",
             )
     if point is not None and not (path / "study.json").exists():
-        raise UserError("a study's folder with --point", f"{path}", "Leave out --point, or name the study.")
-    runs = [RunFolder(folder) for folder in path.glob("run-*") if NAME.fullmatch(folder.name)]
+        raise UserError(
+            "a study's folder with --point",
+            f"{path}",
+            "Leave out --point, or name the study.",
+        )
+    runs = [
+        RunFolder(folder)
+        for folder in path.glob("run-*")
+        if NAME.fullmatch(folder.name)
+    ]
     if (path / "study.json").exists():
         found = _of_run(*_of_study(path, point), weights)
     elif (path / "point.json").exists():
         found = _of_run(RunFolder(path), (), weights)
     elif runs:
-        found = _of_run(_newest(sorted(runs, key=lambda run: run.number), path), (), weights)
+        found = _of_run(
+            _newest(sorted(runs, key=lambda run: run.number), path), (), weights
+        )
     else:
         raise UserError(
             "a run's folder or a study's",
@@ -83,9 +99,15 @@ def find_model(
         )
     record, notes = found.record, found.notes
     code = permit_task(record.task, record.task_checksum, permission)
-    recorded = found.run.point().environment if (found.run.path / "point.json").exists() else None
+    recorded = (
+        found.run.point().environment
+        if (found.run.path / "point.json").exists()
+        else None
+    )
     if recorded and permission.environment is None:
-        notes += (f"Computed by this Python. The record names {recorded}: --environment takes it.",)
+        notes += (
+            f"Computed by this Python. The record names {recorded}: --environment takes it.",
+        )
     return replace(
         found,
         record=record.model_copy(update={"task": code.task}),
@@ -98,7 +120,9 @@ def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:
     record = run.model_record()
     if record is None:
         raise UserError(
-            "a run with a record of its model (model.json)", f"{run.path}, without it", "Run the study again."
+            "a run with a record of its model (model.json)",
+            f"{run.path}, without it",
+            "Run the study again.",
         )
     if record.kind == "custom":
         raise UserError(
@@ -124,11 +148,23 @@ def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:
         )
     result = run.result()
     if not run.model.exists():
-        why = "which is not done yet" if result is None else f"without a model: {result.model_missing}"
+        why = (
+            "which is not done yet"
+            if result is None
+            else f"without a model: {result.model_missing}"
+        )
         if result is not None and result.by_script:
             why = "whose script keeps its own model"
-        hint = " Its best epoch so far: --weights best." if best and run.best.exists() else ""
-        raise UserError("a run with a trained model", f"{run.path}, {why}", f"Run the study again.{hint}")
+        hint = (
+            " Its best epoch so far: --weights best."
+            if best and run.best.exists()
+            else ""
+        )
+        raise UserError(
+            "a run with a trained model",
+            f"{run.path}, {why}",
+            f"Run the study again.{hint}",
+        )
     label = name
     if result is not None:
         label = f"{name}, last epoch ({result.metric} {result.quality:.4g})"
@@ -146,18 +182,24 @@ def _of_study(folder: Path, point: str | None) -> tuple[RunFolder, tuple[str, ..
     done: list[tuple[float, RunFolder]] = []
     for name in names:
         runs = list(reversed(study.runs(name)))
-        if any(result.by_script for run in runs if (result := run.result()) is not None):
+        if any(
+            result.by_script for run in runs if (result := run.result()) is not None
+        ):
             raise UserError(
                 "a study whose runs keep their models",
                 f"{folder}, whose script keeps its own model",
                 "Load the script's model with the library that saved it.",
             )
         runs = [run for run in runs if run.model.exists()]
-        finished = [(_gain(result), run) for run in runs if (result := run.result()) is not None]
+        finished = [
+            (_gain(result), run) for run in runs if (result := run.result()) is not None
+        ]
         done += finished[:1]
     if not done:
         raise UserError(
-            "a study with a finished run", f"{folder}, without any", "Run it first: `scalestudy run`."
+            "a study with a finished run",
+            f"{folder}, without any",
+            "Run it first: `scalestudy run`.",
         )
     run = max(done, key=lambda pair: pair[0])[1]
     note = f"The best of {len(done)} runs is {run.path.parent.name}; --point NAME takes another."
@@ -167,11 +209,15 @@ def _of_study(folder: Path, point: str | None) -> tuple[RunFolder, tuple[str, ..
 def _gain(result: Result) -> float:
     if result.quality is None or not math.isfinite(result.quality):
         return -math.inf
-    return gain(result.quality, result.better or known(result.metric).better or "higher")
+    return gain(
+        result.quality, result.better or known(result.metric).better or "higher"
+    )
 
 
 def _newest(runs: Sequence[RunFolder], where: Path) -> RunFolder:
     """Return the newest finished run, or else the newest run."""
     if not runs:
-        raise UserError("a point with a run", f"{where}, without runs", "Run the study first.")
+        raise UserError(
+            "a point with a run", f"{where}, without runs", "Run the study first."
+        )
     return next((run for run in reversed(runs) if run.result() is not None), runs[-1])

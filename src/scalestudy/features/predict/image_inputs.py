@@ -12,7 +12,14 @@ import numpy.typing as npt
 from PIL import Image
 
 from scalestudy.data.images.decode import read_pixels
-from scalestudy.data.images.form import FULL, Form, Way, covering, fit_size, resize_image
+from scalestudy.data.images.form import (
+    FULL,
+    Form,
+    Way,
+    covering,
+    fit_size,
+    resize_image,
+)
 from scalestudy.data.images.tiles import Tile, cut, overlap_of, stitch, tiles_of
 from scalestudy.data.samples import Size
 from scalestudy.data.sources.files import READ_SUFFIXES, is_system_name
@@ -45,19 +52,28 @@ def files_of(arguments: Sequence[str]) -> list[ImageItem]:
     for path in map(Path, arguments):
         if not path.exists():
             raise UserError(
-                "images or folders of images", f"{path}, which does not exist", "Correct its name."
+                "images or folders of images",
+                f"{path}, which does not exist",
+                "Correct its name.",
             )
         inside = [(path, Path(path.name))]
         if path.is_dir():
-            below = [(file, file.relative_to(path)) for file in sorted(path.rglob("*")) if file.is_file()]
+            below = [
+                (file, file.relative_to(path))
+                for file in sorted(path.rglob("*"))
+                if file.is_file()
+            ]
             inside = [
                 (file, name)
                 for file, name in below
-                if name.suffix.lower() in READ_SUFFIXES and not any(map(is_system_name, name.parts))
+                if name.suffix.lower() in READ_SUFFIXES
+                and not any(map(is_system_name, name.parts))
             ]
         if not inside:
             raise UserError(
-                "a folder with PNG, JPEG or TIFF images", f"{path}, without any", "Name another folder."
+                "a folder with PNG, JPEG or TIFF images",
+                f"{path}, without any",
+                "Name another folder.",
             )
         files |= {os.path.realpath(entry[0]): entry for entry in inside}
     return _named(list(files.values()))
@@ -67,10 +83,17 @@ def _named(files: Sequence[tuple[Path, Path]]) -> list[ImageItem]:
     """Name results as the images without suffix, or with it if two images differ in nothing else."""
     names = [below.with_suffix("") for _, below in files]
     taken = Counter(names)
-    names = [below if taken[name] > 1 else name for name, (_, below) in zip(names, files, strict=True)]
+    names = [
+        below if taken[name] > 1 else name
+        for name, (_, below) in zip(names, files, strict=True)
+    ]
     for name, count in Counter(names).items():
         if count > 1:
-            same = [str(file) for (file, _), other in zip(files, names, strict=True) if other == name]
+            same = [
+                str(file)
+                for (file, _), other in zip(files, names, strict=True)
+                if other == name
+            ]
             raise UserError(
                 "images with different names",
                 f"{' and '.join(same[:3])}, which would all be written as {name}",
@@ -102,12 +125,16 @@ def read_for(path: Path, record: ModelRecord) -> Read:
     present = pixels.shape[2]
     if present != channels and {present, channels} != {1, 3}:
         raise UserError(
-            f"images of {channels} channels, as in training", f"{path} with {present}", "Convert the image."
+            f"images of {channels} channels, as in training",
+            f"{path} with {present}",
+            "Convert the image.",
         )
     pixels = in_channels(pixels[None], channels)[0]
     if record.dtype == "float32" and (value_range or pixels.dtype not in FULL):
         # Numbers of other types than 8 and 16 bits become float32, as when the set was prepared.
-        form = Form(channels, np.dtype(np.float32), tuple(value_range) if value_range else None)
+        form = Form(
+            channels, np.dtype(np.float32), tuple(value_range) if value_range else None
+        )
         return Read(form.of(pixels, str(path)), record.scale)
     if pixels.dtype.name != record.dtype:
         raise UserError(
@@ -143,7 +170,9 @@ class Whole:
         if self.way == "stretch":
             return resize(one, self.size)
         inner = {"pad": fit_size, "crop": covering}[self.way](self.size, self.into)
-        (top, low), (left, right) = (_middle(*sides) for sides in zip(inner, self.into, strict=True))
+        (top, low), (left, right) = (
+            _middle(*sides) for sides in zip(inner, self.into, strict=True)
+        )
         if self.way == "pad":
             return resize(one[top:low, left:right], self.size)
         whole = np.full((*inner, one.shape[2]), np.nan, np.float32)
@@ -172,7 +201,9 @@ class Tiled:
 
     def joined(self, values: Array) -> Array:
         """Return values of the image's pixels, float32 [H, W, N], from those of the tiles, [K, h, w, N]."""
-        whole: Array = stitch(list(values.astype(np.float32, copy=False)), self._tiles, self.size)
+        whole: Array = stitch(
+            list(values.astype(np.float32, copy=False)), self._tiles, self.size
+        )
         return whole
 
 
@@ -188,8 +219,16 @@ def placing(size: Size, record: ModelRecord) -> Placing:
     """
     data = record.data
     tile = data.get("tile")
-    if record.kind == "masks" and size != record.size and (tile or not data.get("image_size")):
-        return Tiled(size, record.size, overlap_of(record.size) if tile else min(record.size) // 4)
+    if (
+        record.kind == "masks"
+        and size != record.size
+        and (tile or not data.get("image_size"))
+    ):
+        return Tiled(
+            size,
+            record.size,
+            overlap_of(record.size) if tile else min(record.size) // 4,
+        )
     return Whole(size, record.size, data.get("fit", "pad"))
 
 
@@ -202,7 +241,10 @@ def resize(values: Array, size: Size) -> Array:
         for channel in range(values.shape[2])
     ]
     bilinear = Image.Resampling.BILINEAR
-    return np.stack([np.asarray(image.resize((size[1], size[0]), bilinear)) for image in channels], axis=-1)
+    return np.stack(
+        [np.asarray(image.resize((size[1], size[0]), bilinear)) for image in channels],
+        axis=-1,
+    )
 
 
 def _middle(one: int, other: int) -> tuple[int, int]:

@@ -19,13 +19,25 @@ from scalestudy.data.samples import Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import join
 from scalestudy.engines.interface import Engine, Inference, Trainer, engine_of
-from scalestudy.features.predict.image_inputs import Array, ImageItem, Placing, Read, placing, read_for
+from scalestudy.features.predict.image_inputs import (
+    Array,
+    ImageItem,
+    Placing,
+    Read,
+    placing,
+    read_for,
+)
 from scalestudy.features.predict.use_model import EXPECTED, REMEDY, ModelJob
 from scalestudy.hardware import cores
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import references
 from scalestudy.store.model_record import ModelRecord
-from scalestudy.training.gallery import are_logits, classes_of, gallery_of, probabilities
+from scalestudy.training.gallery import (
+    are_logits,
+    classes_of,
+    gallery_of,
+    probabilities,
+)
 from scalestudy.training.reading import in_channels
 from scalestudy.util.errors import RunError, ScalestudyError, explain
 from scalestudy.util.files import make_inside, write_atomically
@@ -56,7 +68,11 @@ def _explain(file: Path, say: Say) -> dict[str, Any]:
 def _done(job: ModelJob, say: Say) -> dict[str, Any]:
     with without_unused(engine_traits(job.record.engine).unused):
         engine = engine_of(job.record.engine)
-        engine.set_up(_point(job.record, job.device), threads=len(cores.granted()), device=job.device)
+        engine.set_up(
+            _point(job.record, job.device),
+            threads=len(cores.granted()),
+            device=job.device,
+        )
     if job.action == "export":
         engine.export(job.model, job.record, job.out, job.form)
         return {}
@@ -65,12 +81,16 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
     if job.action == "gallery":
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
         model = _trainer(engine, job, prepared).inference()
-        gallery = gallery_of(model, job.record, prepared, rows, count=PAGE_SAMPLES, of=len(rows))
+        gallery = gallery_of(
+            model, job.record, prepared, rows, count=PAGE_SAMPLES, of=len(rows)
+        )
         return gallery.model_dump(mode="json")
     return {"lines": predict_images(engine.inference(job.model, job.record), job, say)}
 
 
-def evaluate(engine: Engine, job: ModelJob, say: Say = lambda message: None) -> dict[str, Any]:
+def evaluate(
+    engine: Engine, job: ModelJob, say: Say = lambda message: None
+) -> dict[str, Any]:
     """Return results and the number of samples."""
     prepared = Prepared.open(job.prepared)
     reader = reader_of(prepared)
@@ -82,7 +102,9 @@ def evaluate(engine: Engine, job: ModelJob, say: Say = lambda message: None) -> 
         part = rows[start : start + size]
         inputs, targets = read_rows(prepared, part, reader)
         inputs = in_channels(inputs, job.record.input_shape[2])
-        more = trainer.evaluate((Slice(inputs[None], targets[None], 0, len(part), len(part)),))
+        more = trainer.evaluate(
+            (Slice(inputs[None], targets[None], 0, len(part), len(part)),)
+        )
         sums = [a + b for a, b in zip(sums, more, strict=True)] if sums else more
         say({"done": start + len(part), "all": len(rows)})
     total = trainer.arrays(sums)
@@ -117,7 +139,10 @@ def _point(record: ModelRecord, device: str) -> Point:
             "strategy": alone,
             "workers": 1,
             "seed": 0,
-            "data": {"source": "none", **{k: v for k, v in record.data.items() if k != "source"}},
+            "data": {
+                "source": "none",
+                **{k: v for k, v in record.data.items() if k != "source"},
+            },
             "train": train,
             "terms": {"implementation": alone, "launch": {"device": device}},
         }
@@ -133,7 +158,9 @@ class _Ready(NamedTuple):
     inputs: Array
 
 
-def predict_images(model: Inference, job: ModelJob, say: Say = lambda message: None) -> list[dict[str, Any]]:
+def predict_images(
+    model: Inference, job: ModelJob, say: Say = lambda message: None
+) -> list[dict[str, Any]]:
     """Predict images, and return a line for each, in their order.
 
     The line of an image that cannot be read gives the reason; the other images are still predicted.
@@ -146,7 +173,9 @@ def predict_images(model: Inference, job: ModelJob, say: Say = lambda message: N
             try:
                 ready.append(_read(index, item, job))
             except (ScalestudyError, OSError) as error:
-                why = error.received if isinstance(error, ScalestudyError) else str(error)
+                why = (
+                    error.received if isinstance(error, ScalestudyError) else str(error)
+                )
                 lines[index] = {"shown": item.shown, "skipped": why}
         for image, values in _compute(model, job, ready, logits=logits):
             lines[image.place] = _write(image, values, job)
@@ -159,7 +188,9 @@ def _gives_logits(model: Inference, job: ModelJob) -> bool:
     inputs = np.random.default_rng(0).random((2, *job.record.input_shape), np.float32)
     inputs[0] = 0
     outputs = model.outputs(inputs, 1.0)
-    probabilities(outputs, job.record, logits=True)  # raises if the outputs are not those of classes
+    probabilities(
+        outputs, job.record, logits=True
+    )  # raises if the outputs are not those of classes
     return are_logits(outputs)
 
 
@@ -167,7 +198,13 @@ def _read(index: int, item: ImageItem, job: ModelJob) -> _Ready:
     read = read_for(Path(item.file), job.record)
     way = placing((read.pixels.shape[0], read.pixels.shape[1]), job.record)
     # Resize in the file's bit depth, with its rounding, as when preparing images; then scale.
-    return _Ready(index, item, read, way, way.cut(read.pixels).astype(np.float32) * np.float32(read.scale))
+    return _Ready(
+        index,
+        item,
+        read,
+        way,
+        way.cut(read.pixels).astype(np.float32) * np.float32(read.scale),
+    )
 
 
 def _compute(
@@ -178,7 +215,11 @@ def _compute(
         return
     inputs = np.concatenate([image.inputs for image in ready])
     height, width = job.record.size
-    most = min(len(job.items), IMAGES_AT_ONCE) if len(inputs) == len(ready) else IMAGES_AT_ONCE
+    most = (
+        min(len(job.items), IMAGES_AT_ONCE)
+        if len(inputs) == len(ready)
+        else IMAGES_AT_ONCE
+    )
     size = max(1, min(most, PREDICTED_PIXELS // (height * width)))
     outputs = []
     for start in range(0, len(inputs), size):
@@ -196,7 +237,10 @@ def _write(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
     line: dict[str, Any] = {"shown": image.item.shown}
     if job.record.kind == "classes":
         (one,) = values
-        return line | {"class": int(np.argmax(one)), "probabilities": [float(value) for value in one]}
+        return line | {
+            "class": int(np.argmax(one)),
+            "probabilities": [float(value) for value in one],
+        }
     whole = image.placing.joined(values)
     mask = classes_of(whole)
     out, name = Path(job.out), image.item.name

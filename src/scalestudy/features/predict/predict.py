@@ -54,7 +54,9 @@ def plan(model: FoundModel, wanted: Wanted) -> dict[str, Any]:
     """
     if model.record.kind == "classes" and wanted.overlay:
         raise UserError(
-            "--overlay for a model that predicts masks", "a model of classes", "Leave --overlay out."
+            "--overlay for a model that predicts masks",
+            "a model of classes",
+            "Leave --overlay out.",
         )
     items = files_of(wanted.images)
     _refuse_out(wanted, items)
@@ -86,11 +88,17 @@ def _refuse_out(wanted: Wanted, items: Sequence[ImageItem]) -> None:
     """Raise `UserError` if `out` holds other files, or if results could replace images or be read as such."""
     out = wanted.out
     if out.exists() and not out.is_dir():
-        raise UserError("a folder for the predictions", f"{out}, which is a file", "Name another with --out.")
+        raise UserError(
+            "a folder for the predictions",
+            f"{out}, which is a file",
+            "Name another with --out.",
+        )
     real = Path(os.path.realpath(out))
     for name in [*wanted.images, *(item.file for item in items)]:
         image = Path(os.path.realpath(name))
-        if image.is_relative_to(real) or (image.is_dir() and real.is_relative_to(image)):
+        if image.is_relative_to(real) or (
+            image.is_dir() and real.is_relative_to(image)
+        ):
             raise UserError(
                 "separate folders for the predictions and the images",
                 f"{out} and {name}",
@@ -120,13 +128,19 @@ def _mark(out: Path, model: FoundModel, **summary: Any) -> None:
     write_atomically(out / MARK, json.dumps(summary, indent=1) + "\n")
 
 
-def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> Predicted:
+def _finish(
+    model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]
+) -> Predicted:
     record = model.record
     done = [line for line in lines if "skipped" not in line]
     table = wanted.out / TABLE
     write_atomically(table, as_csv(done, record))
-    classes = Counter(record.class_names[line["class"]] for line in done if "class" in line)
-    skipped = tuple((line["shown"], line["skipped"]) for line in lines if "skipped" in line)
+    classes = Counter(
+        record.class_names[line["class"]] for line in done if "class" in line
+    )
+    skipped = tuple(
+        (line["shown"], line["skipped"]) for line in lines if "skipped" in line
+    )
     _mark(
         wanted.out,
         model,
@@ -144,11 +158,17 @@ def as_csv(lines: Sequence[dict[str, Any]], record: ModelRecord) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     masks = record.kind == "masks"
     first = ["file", "mask", "height", "width"] if masks else ["file", "class"]
-    writer.writerow([*first, *(f"share_{name}" if masks else name for name in record.class_names)])
+    writer.writerow(
+        [*first, *(f"share_{name}" if masks else name for name in record.class_names)]
+    )
     for line in lines:
         numbers = line["shares"] if masks else line["probabilities"]
         cells = (
-            [line["mask"], line["height"], line["width"]] if masks else [record.class_names[line["class"]]]
+            [line["mask"], line["height"], line["width"]]
+            if masks
+            else [record.class_names[line["class"]]]
         )
-        writer.writerow([line["shown"], *cells, *(f"{number:.{DIGITS}f}" for number in numbers)])
+        writer.writerow(
+            [line["shown"], *cells, *(f"{number:.{DIGITS}f}" for number in numbers)]
+        )
     return stream.getvalue()

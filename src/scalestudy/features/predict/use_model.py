@@ -64,7 +64,9 @@ def device_for(asked: str) -> Literal["cpu", "gpu"]:
         UserError: If GPUs are requested but missing.
     """
     if asked not in ("auto", "cpu", "gpu"):
-        raise UserError("--device auto, cpu or gpu", repr(asked), "Choose one of these.")
+        raise UserError(
+            "--device auto, cpu or gpu", repr(asked), "Choose one of these."
+        )
     gpus = len(visible_gpus(os.environ)) if asked != "cpu" else 0
     if asked == "gpu" and not gpus:
         raise UserError(
@@ -75,7 +77,13 @@ def device_for(asked: str) -> Literal["cpu", "gpu"]:
     return "gpu" if gpus else "cpu"
 
 
-def compute(model: FoundModel, asked: Mapping[str, Any], title: str, total: int, listener: Listener) -> Any:
+def compute(
+    model: FoundModel,
+    asked: Mapping[str, Any],
+    title: str,
+    total: int,
+    listener: Listener,
+) -> Any:
     """Do a job with a model in a process of its own, and return its answer; `asked` has its fields.
 
     The listener shows the title and the progress, of `total` images or samples.
@@ -96,17 +104,24 @@ def compute(model: FoundModel, asked: Mapping[str, Any], title: str, total: int,
         )
     visible = visible_gpus(os.environ) if job.device == "gpu" else []
     gpus = own_gpus(os.environ, visible, local_rank=0) if visible else []
-    variables = process_environment(os.environ, engine, gpus=gpus, quiet=True).applied(os.environ)
+    variables = process_environment(os.environ, engine, gpus=gpus, quiet=True).applied(
+        os.environ
+    )
     variables |= {"OMP_NUM_THREADS": str(len(cores.granted()))}
     python = python_of(environment) if environment else sys.executable
-    with listener.progress(title, total) as on_progress, tempfile.NamedTemporaryFile("w") as file:
+    with (
+        listener.progress(title, total) as on_progress,
+        tempfile.NamedTemporaryFile("w") as file,
+    ):
         file.write(job.model_dump_json())
         file.flush()
         answer = ask(
             modules.INFERENCE,
             file.name,
             python=python,
-            variables=variables_of(environment, variables) if environment else variables,
+            variables=variables_of(environment, variables)
+            if environment
+            else variables,
             on_progress=on_progress,
         )
     if answer.code:
@@ -128,7 +143,12 @@ class Evaluated(NamedTuple):
 
 
 def evaluate(
-    model: FoundModel, source: str | None, split: str | None, listener: Listener, *, device: str = "auto"
+    model: FoundModel,
+    source: str | None,
+    split: str | None,
+    listener: Listener,
+    *,
+    device: str = "auto",
 ) -> Evaluated:
     """Evaluate a model over a data set, each sample once. Without a `source`, this is the run's own data set.
 
@@ -198,7 +218,11 @@ def prepare_like(record: ModelRecord, source: str, listener: Listener) -> Prepar
     Raises:
         UserError: If the source does not exist, or is of another kind.
     """
-    settings = {key: value for key, value in record.data.items() if key in DataSettings.model_fields}
+    settings = {
+        key: value
+        for key, value in record.data.items()
+        if key in DataSettings.model_fields
+    }
     # The cache may be relative to the study file, whose folder is unknown here. A record must not name code.
     left_out = {"validation": None, "cache": None, "read": None}
     data = DataSettings.model_validate(settings | left_out | {"source": source})
@@ -207,7 +231,9 @@ def prepare_like(record: ModelRecord, source: str, listener: Listener) -> Prepar
     return Prepared.open(folder)
 
 
-def write_gallery(model: FoundModel, out: Path, listener: Listener, *, device: str = "auto") -> int:
+def write_gallery(
+    model: FoundModel, out: Path, listener: Listener, *, device: str = "auto"
+) -> int:
     """Evaluate each validation sample of a run, write a page with some of them, and return their number.
 
     Raises:
@@ -216,7 +242,11 @@ def write_gallery(model: FoundModel, out: Path, listener: Listener, *, device: s
     """
     check_page_name(out)
     if out.is_dir() or not out.parent.is_dir():
-        raise UserError("a file in an existing folder for the page", f"{out}", "Name another with --out.")
+        raise UserError(
+            "a file in an existing folder for the page",
+            f"{out}",
+            "Name another with --out.",
+        )
     prepared, split = own_data(model)
     rows = split.validation.tolist()
     job = {
@@ -225,12 +255,16 @@ def write_gallery(model: FoundModel, out: Path, listener: Listener, *, device: s
         "prepared": str(prepared.path),
         "rows": rows,
     }
-    record = GalleryRecord.model_validate(compute(model, job, "Judging", len(rows), listener))
+    record = GalleryRecord.model_validate(
+        compute(model, job, "Judging", len(rows), listener)
+    )
     try:
         write_document(gallery_document(record, model.label), "html", out)
     except OSError as error:
         raise UserError(
-            "a file that can be written", f"{out}: {error.strerror}", "Name another one with --out."
+            "a file that can be written",
+            f"{out}: {error.strerror}",
+            "Name another one with --out.",
         ) from error
     return len(rows)
 
@@ -240,16 +274,23 @@ def _data(
 ) -> tuple[Prepared, Sequence[int], str, str]:
     """Return the prepared set, its rows to evaluate, the name of the split, and the name of the data."""
     if split is not None and split not in SPLITS:
-        raise UserError(f"--split {', '.join(SPLITS)}", repr(split), "Choose one of these.")
+        raise UserError(
+            f"--split {', '.join(SPLITS)}", repr(split), "Choose one of these."
+        )
     if source is None:
         prepared, parts = own_data(model)
-        name, data = split or "validation", str(model.record.data.get("source") or prepared.path)
+        name, data = (
+            split or "validation",
+            str(model.record.data.get("source") or prepared.path),
+        )
     else:
         prepared = prepare_like(model.record, source, listener)
         name, data = split or "all", source
         parts = make_split(prepared, None, int(model.record.data.get("seed", 0)))
         if _is_own(model, prepared):
-            listener.note(f"{source} is what the model was trained on: its training samples are among these.")
+            listener.note(
+                f"{source} is what the model was trained on: its training samples are among these."
+            )
         if name != "all" and name not in prepared.given:
             raise UserError(
                 f"data with a {name} set",
@@ -309,24 +350,43 @@ def _form_of(model: FoundModel, out: Path) -> str:
     forms = engine_traits(model.record.engine).export_forms
     form = next((name for name, suffix in forms.items() if suffix == out.suffix), None)
     if form is None:
-        known = [suffix or "nothing, for the folder of a SavedModel" for suffix in forms.values()]
-        raise UserError(f"a name that ends in {' or '.join(known)}", f"{out}", "Correct --out.")
+        known = [
+            suffix or "nothing, for the folder of a SavedModel"
+            for suffix in forms.values()
+        ]
+        raise UserError(
+            f"a name that ends in {' or '.join(known)}", f"{out}", "Correct --out."
+        )
     return form
 
 
 def _refuse(model: FoundModel, out: Path, *, force: bool) -> None:
     kept = model.run.path
     if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(kept)):
-        raise UserError("a target outside the run's folder", f"{out}, in {kept}", "Name another with --out.")
+        raise UserError(
+            "a target outside the run's folder",
+            f"{out}, in {kept}",
+            "Name another with --out.",
+        )
     for path in (out, metadata_path(out)):
         refuse_link(path)
     if not out.absolute().parent.is_dir():
-        raise UserError("a folder to write to", f"{out.parent}, which does not exist", "Make it first.")
+        raise UserError(
+            "a folder to write to",
+            f"{out.parent}, which does not exist",
+            "Make it first.",
+        )
     present = [path for path in (out, metadata_path(out)) if path.exists()]
-    ours = out.is_file() or not out.exists() or (out / "saved_model.pb").exists() or not any(out.iterdir())
+    ours = (
+        out.is_file()
+        or not out.exists()
+        or (out / "saved_model.pb").exists()
+        or not any(out.iterdir())
+    )
     if present and (not force or not ours):
         raise UserError(
             "a new file",
             f"{' and '.join(map(str, present))}, which exist{'s' * (len(present) == 1)}",
-            "Name another with --out" + (", or replace them with --force." if ours else "."),
+            "Name another with --out"
+            + (", or replace them with --force." if ours else "."),
         )

@@ -68,7 +68,9 @@ class ProposalSubject:
     @property
     def verdict(self) -> Verdict:
         """The decision's verdict on the quality of the requested row."""
-        return (self.findings.advice.decision.verdicts or {}).get(self.row.key, self.row.verdict)
+        return (self.findings.advice.decision.verdicts or {}).get(
+            self.row.key, self.row.verdict
+        )
 
     @property
     def doubt(self) -> str:
@@ -92,7 +94,11 @@ class ProposalSubject:
             return "its time cannot be compared, or is too uncertain"
         if efficiency < decision.target:
             return f"its cost efficiency is {significant(efficiency, 2)}, below {decision.target:g}"
-        return f"{decision.choice.label} is faster" if decision.choice else "it advises nothing"
+        return (
+            f"{decision.choice.label} is faster"
+            if decision.choice
+            else "it advises nothing"
+        )
 
     @property
     def planned(self) -> PlannedTraining:
@@ -106,7 +112,9 @@ class ProposalSubject:
 
     def ranks(self, row: Row) -> list[RankRecord]:
         """Return the rank records of a row's runs."""
-        return [rank for run in self.findings.measures.groups[row.key] for rank in run.ranks]
+        return [
+            rank for run in self.findings.measures.groups[row.key] for rank in run.ranks
+        ]
 
     def nodes(self, row: Row) -> int | None:
         """Return the number of nodes of a row's runs; None if it differs or was not recorded."""
@@ -145,25 +153,45 @@ def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject |
     if not rows:
         return None
     strategy, workers = options.strategy, options.workers
-    named = [row for row in rows if strategy in (None, row.strategy) and workers in (None, row.workers)]
+    named = [
+        row
+        for row in rows
+        if strategy in (None, row.strategy) and workers in (None, row.workers)
+    ]
     if not named:
         measured = ", ".join(row.key.label for row in rows)
-        received = " on ".join(filter(None, (strategy, f"{workers} workers" if workers else None)))
+        received = " on ".join(
+            filter(None, (strategy, f"{workers} workers" if workers else None))
+        )
         raise UserError(
             f"--strategy and --workers of a measured row: {measured}",
             received,
             "Choose one of these, or run the study with the missing row.",
         )
-    choice = next((row for row in rows if row.key == findings.advice.decision.choice), None)
+    choice = next(
+        (row for row in rows if row.key == findings.advice.decision.choice), None
+    )
     if choice is not None and choice in named:
         row = choice
     else:
-        alike = [row for row in named if choice and row.strategy == choice.strategy] or named
-        row = max(alike, key=lambda row: (row.speed.steady.value is not None, row.throughput.value or 0.0))
+        alike = [
+            row for row in named if choice and row.strategy == choice.strategy
+        ] or named
+        row = max(
+            alike,
+            key=lambda row: (
+                row.speed.steady.value is not None,
+                row.throughput.value or 0.0,
+            ),
+        )
     series = [
-        other for other in rows if (other.strategy, other.key.variant) == (row.strategy, row.key.variant)
+        other
+        for other in rows
+        if (other.strategy, other.key.variant) == (row.strategy, row.key.variant)
     ]
-    return ProposalSubject(findings, tuple(sorted(series, key=lambda row: row.workers)), row, options)
+    return ProposalSubject(
+        findings, tuple(sorted(series, key=lambda row: row.workers)), row, options
+    )
 
 
 def join_words(names: Sequence[str]) -> str:
@@ -173,11 +201,18 @@ def join_words(names: Sequence[str]) -> str:
 
 def count_runs(rows: Sequence[Row]) -> str:
     """Return the runs of rows, trainings and timing runs apart: `1 training and 2 timing runs`."""
-    trainings, timings = sum(row.trainings for row in rows), sum(row.timings for row in rows)
+    trainings, timings = (
+        sum(row.trainings for row in rows),
+        sum(row.timings for row in rows),
+    )
     if not timings:
         return count_noun(trainings, "run")
     of_timings = count_noun(timings, "timing run")
-    return f"{count_noun(trainings, 'training')} and {of_timings}" if trainings else of_timings
+    return (
+        f"{count_noun(trainings, 'training')} and {of_timings}"
+        if trainings
+        else of_timings
+    )
 
 
 def count_noun(count: int, noun: str) -> str:
@@ -199,7 +234,9 @@ GPUS = "Run the study on GPUs whose driver reports it (NVML)."
 LONGER = "Train for more than one epoch: `epochs` under [train]."
 REPEATED = "Run 3 seeds: `seed = [0, 1, 2]` under [sweep]."
 BASELINE = "Add 1 to `workers` under [sweep]."
-CURVE = "Run at least three numbers of workers, as in `workers = [1, 2, 4]` under [sweep]."
+CURVE = (
+    "Run at least three numbers of workers, as in `workers = [1, 2, 4]` under [sweep]."
+)
 MORE = "Request more workers: `--workers N`."
 NODES = Missing("the number of nodes is not recorded", AGAIN)
 
@@ -228,7 +265,11 @@ class PanelColumn(NamedTuple):
             # Three significant digits for every value; six decimals at most.
             values = [estimate.value for estimate in estimates if estimate.value]
             smallest = min(map(abs, values), default=1.0)
-            digits = decimals(values) if smallest >= 0.5 else min(6, 2 - floor(log10(smallest)))
+            digits = (
+                decimals(values)
+                if smallest >= 0.5
+                else min(6, 2 - floor(log10(smallest)))
+            )
         cells = (with_interval(estimate, digits) for estimate in estimates)
         return ["" if cell == NOT_AVAILABLE else cell for cell in cells]
 
@@ -237,7 +278,8 @@ def unit_of(column: PanelColumn, subject: ProposalSubject) -> str:
     """Return the unit below a column's title."""
     against = max(row.speed.against for row in subject.rows)
     return column.unit.format(
-        time=_time_unit(subject)[0], against=f", against {against}" if against > 1 else ""
+        time=_time_unit(subject)[0],
+        against=f", against {against}" if against > 1 else "",
     )
 
 
@@ -250,13 +292,19 @@ def _rest(subject: ProposalSubject, row: Row) -> float:
     return seconds / _time_unit(subject)[1]
 
 
-def _of_gpus(name: str, *, by_run: bool) -> Callable[[ProposalSubject, Row], float | None]:
+def _of_gpus(
+    name: str, *, by_run: bool
+) -> Callable[[ProposalSubject, Row], float | None]:
     """Return a quantity's mean over GPUs, or `by_run` over runs of its sum; None if any GPU lacks it."""
 
     def value(subject: ProposalSubject, row: Row) -> float | None:
         runs = subject.runs(row)
         values = [getattr(use, name) for run in runs for use in run.gpus]
-        return sum(values) / len(runs if by_run else values) if values and None not in values else None
+        return (
+            sum(values) / len(runs if by_run else values)
+            if values and None not in values
+            else None
+        )
 
     return value
 
@@ -271,35 +319,64 @@ COLUMNS: dict[str, PanelColumn] = {
     "nodes": PanelColumn("Nodes", lambda s, row: s.nodes(row), digits=0),
     "runs": PanelColumn("Runs", lambda _, row: row.runs, digits=0),
     "batch": PanelColumn("Global batch", lambda _, row: row.global_batch, "samples", 0),
-    "throughput": PanelColumn("Throughput", lambda _, row: row.throughput, "samples/s", remedy=LONGER),
+    "throughput": PanelColumn(
+        "Throughput", lambda _, row: row.throughput, "samples/s", remedy=LONGER
+    ),
     "training_time": PanelColumn(
-        "Training time", lambda s, row: row.training_seconds.scaled(1 / _time_unit(s)[1]), "{time}"
+        "Training time",
+        lambda s, row: row.training_seconds.scaled(1 / _time_unit(s)[1]),
+        "{time}",
     ),
     "rest": PanelColumn("Start-up and rest", _rest, "{time}"),
-    "speedup": PanelColumn("Speed-up", lambda _, row: row.speed.steady, "throughput{against}", 2, BASELINE),
+    "speedup": PanelColumn(
+        "Speed-up", lambda _, row: row.speed.steady, "throughput{against}", 2, BASELINE
+    ),
     "speedup_training": PanelColumn(
-        "Speed-up", lambda _, row: row.speed.training, "training time{against}", 2, BASELINE
+        "Speed-up",
+        lambda _, row: row.speed.training,
+        "training time{against}",
+        2,
+        BASELINE,
     ),
     "efficiency": PanelColumn(
         "Efficiency", lambda _, row: row.efficiency, "throughput{against}", 2, BASELINE
     ),
     "efficiency_training": PanelColumn(
-        "Efficiency", lambda _, row: row.efficiency_training, "training time{against}", 2, BASELINE
+        "Efficiency",
+        lambda _, row: row.efficiency_training,
+        "training time{against}",
+        2,
+        BASELINE,
     ),
-    "device_hours": PanelColumn("Device-hours", lambda _, row: row.costs.device_hours, "a training"),
+    "device_hours": PanelColumn(
+        "Device-hours", lambda _, row: row.costs.device_hours, "a training"
+    ),
     "node_hours": PanelColumn(
-        "Node-hours", lambda s, row: (nodes := s.nodes(row)) and nodes * s.hours(row), "a training"
+        "Node-hours",
+        lambda s, row: (nodes := s.nodes(row)) and nodes * s.hours(row),
+        "a training",
     ),
-    "energy_wh": PanelColumn("Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS),
-    "watts": PanelColumn("Power", _of_gpus("watts", by_run=True), "W of GPUs", remedy=GPUS),
-    "sm_percent": PanelColumn("SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS),
+    "energy_wh": PanelColumn(
+        "Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS
+    ),
+    "watts": PanelColumn(
+        "Power", _of_gpus("watts", by_run=True), "W of GPUs", remedy=GPUS
+    ),
+    "sm_percent": PanelColumn(
+        "SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS
+    ),
     "memory_percent": PanelColumn(
         "Memory use", _of_gpus("memory_percent", by_run=False), "% of GPUs", 0, GPUS
     ),
     "gpu_memory": PanelColumn(
-        "GPU memory", lambda _, row: gib(row.costs.gpu_memory_bytes), "peak, GiB", remedy=GPUS
+        "GPU memory",
+        lambda _, row: gib(row.costs.gpu_memory_bytes),
+        "peak, GiB",
+        remedy=GPUS,
     ),
-    "host_memory": PanelColumn("Host memory", lambda _, row: gib(row.costs.peak_memory_bytes), "peak, GiB"),
+    "host_memory": PanelColumn(
+        "Host memory", lambda _, row: gib(row.costs.peak_memory_bytes), "peak, GiB"
+    ),
 }
 """Columns by the name that panels use."""
 
@@ -311,10 +388,18 @@ def _quantity(name: str) -> Callable[[ProposalSubject], Fact]:
     def fact(subject: ProposalSubject) -> Fact:
         if column.remedy is BASELINE and subject.row.is_baseline:
             remedy = MORE if subject.row.workers == 1 else f"{BASELINE} {MORE}"
-            return Missing("the requested row is itself the baseline of the speed-up", remedy)
+            return Missing(
+                "the requested row is itself the baseline of the speed-up", remedy
+            )
         estimate = column.estimate(subject, subject.row)
-        digits = decimals([estimate.value or 0.0]) if column.digits is None else column.digits
-        return with_ends(estimate, digits) or Missing(f"no value for {column.title}", column.remedy)
+        digits = (
+            decimals([estimate.value or 0.0])
+            if column.digits is None
+            else column.digits
+        )
+        return with_ends(estimate, digits) or Missing(
+            f"no value for {column.title}", column.remedy
+        )
 
     return fact
 
@@ -323,13 +408,21 @@ def _beyond_node(subject: ProposalSubject) -> Fact:
     most = max((subject.nodes(row) or 0 for row in subject.rows), default=0)
     if most > 1:
         return count_noun(most, "node")
-    return Missing("all runs stayed on one node", "Run it on two nodes, through a queue.") if most else NODES
+    return (
+        Missing("all runs stayed on one node", "Run it on two nodes, through a queue.")
+        if most
+        else NODES
+    )
 
 
 def _hardware(subject: ProposalSubject) -> Fact:
     ranks = [rank for run in subject.findings.runs for rank in run.ranks]
-    devices = sorted({name for rank in ranks if rank.device_uuids for name in rank.devices})
-    text = ", ".join(devices) or dict(environments(subject.findings.runs)).get("Processor", "")
+    devices = sorted(
+        {name for rank in ranks if rank.device_uuids for name in rank.devices}
+    )
+    text = ", ".join(devices) or dict(environments(subject.findings.runs)).get(
+        "Processor", ""
+    )
     return text or Missing("the hardware is not recorded", AGAIN)
 
 
@@ -341,11 +434,18 @@ def _software(subject: ProposalSubject) -> Fact:
 
 
 def _repeated(subject: ProposalSubject) -> Fact:
-    least, most = min(row.runs for row in subject.rows), max(row.runs for row in subject.rows)
+    least, most = (
+        min(row.runs for row in subject.rows),
+        max(row.runs for row in subject.rows),
+    )
     if least < 2:
         return Missing("a point was run only once, so its spread is unknown", REPEATED)
     if any(row.timings for row in subject.rows):
-        return f"{least} to {most} repeats, timing runs among them" if least < most else f"{most} repeats"
+        return (
+            f"{least} to {most} repeats, timing runs among them"
+            if least < most
+            else f"{most} repeats"
+        )
     splits = any(run.result.swept.keys() & REPEATS for run in subject.findings.runs)
     repeats = "repeats (seeds and splits)" if splits else "seeds"
     return f"{most} {repeats}" if least == most else f"{least} to {most} {repeats}"
@@ -354,21 +454,35 @@ def _repeated(subject: ProposalSubject) -> Fact:
 def _same_work(subject: ProposalSubject) -> Fact:
     samples = {row.samples_processed for row in subject.rows}
     if len(samples) > 1 or None in samples:
-        return Missing("runs processed different numbers of samples", "Keep data and epochs the same.")
+        return Missing(
+            "runs processed different numbers of samples",
+            "Keep data and epochs the same.",
+        )
     return f"{samples.pop():,}"
 
 
 def _quality(subject: ProposalSubject) -> Fact:
-    text, metric = with_ends(subject.row.quality, subject.row.digits), metric_label(subject.row.metric)
+    text, metric = (
+        with_ends(subject.row.quality, subject.row.digits),
+        metric_label(subject.row.metric),
+    )
     other = subject.row.quality_of
     if text and other:
         return f"{metric} {text} (measured on {other.label}, whose updates are equal)"
-    return f"{metric} {text}" if text else Missing(f"a run ended without a finite {metric}", REPEATED)
+    return (
+        f"{metric} {text}"
+        if text
+        else Missing(f"a run ended without a finite {metric}", REPEATED)
+    )
 
 
 def _verdict(subject: ProposalSubject) -> Fact:
-    reference = None if subject.verdict.kind == "reference" else subject.verdict.reference
-    return subject.verdict.sentence + (f" (against {reference.label})" if reference else "")
+    reference = (
+        None if subject.verdict.kind == "reference" else subject.verdict.reference
+    )
+    return subject.verdict.sentence + (
+        f" (against {reference.label})" if reference else ""
+    )
 
 
 def _epoch_time(subject: ProposalSubject) -> Fact:
@@ -378,10 +492,16 @@ def _epoch_time(subject: ProposalSubject) -> Fact:
 
 def _limits(subject: ProposalSubject) -> Fact:
     keys = {row.key for row in subject.rows}
-    model = next((model for model in subject.findings.models if model.series.key in keys), None)
+    model = next(
+        (model for model in subject.findings.models if model.series.key in keys), None
+    )
     if model and model.fit:
-        return " ".join((describe_fit(model, model.series.key.strategy), *model_sentences(model)))
-    return Missing((model.reason if model else "") or "no scaling model can be fitted", CURVE)
+        return " ".join(
+            (describe_fit(model, model.series.key.strategy), *model_sentences(model))
+        )
+    return Missing(
+        (model.reason if model else "") or "no scaling model can be fitted", CURVE
+    )
 
 
 def _batch_rule(subject: ProposalSubject) -> Fact:
@@ -391,14 +511,22 @@ def _batch_rule(subject: ProposalSubject) -> Fact:
         return "the same global batch, so that every update is the same"
     if len(shares) == 1 and None not in shares:
         return "the same batch on each worker, so that the global batch grows with the workers"
-    return Missing("neither the global batch nor the per-worker batch is constant", CURVE)
+    return Missing(
+        "neither the global batch nor the per-worker batch is constant", CURVE
+    )
 
 
-FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for name in COLUMNS} | {
-    "strategy": lambda s: s.row.strategy + (f" ({s.row.key.details})" if s.row.key.details else ""),
+FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {
+    name: _quantity(name) for name in COLUMNS
+} | {
+    "strategy": lambda s: (
+        s.row.strategy + (f" ({s.row.key.details})" if s.row.key.details else "")
+    ),
     "workers": lambda s: count_noun(s.row.workers, "worker"),
     "counts": lambda s: join_words([str(row.workers) for row in s.rows]),
-    "nodes": lambda s: count_noun(nodes, "node") if (nodes := s.nodes(s.row)) else NODES,
+    "nodes": lambda s: (
+        count_noun(nodes, "node") if (nodes := s.nodes(s.row)) else NODES
+    ),
     "beyond_node": _beyond_node,
     "hardware": _hardware,
     "software": _software,
@@ -408,7 +536,9 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for
     "same_work": _same_work,
     "epochs": lambda s: count_noun(s.epochs(s.row), "epoch"),
     "parameters": lambda s: f"{s.runs(s.row)[0].parameters:,}",
-    "precision": lambda s: s.runs(s.row)[0].precision or Missing("the precision is not recorded", AGAIN),
+    "precision": lambda s: (
+        s.runs(s.row)[0].precision or Missing("the precision is not recorded", AGAIN)
+    ),
     "quality": _quality,
     "verdict": _verdict,
     "training_time": lambda s: units.duration(s.row.training_seconds.value or 0.0),

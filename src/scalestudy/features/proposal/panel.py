@@ -15,7 +15,13 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from scalestudy.config.toml_text import read_text, toml_table
-from scalestudy.features.proposal.facts import NODES, Missing, ProposalSubject, count_noun, count_runs
+from scalestudy.features.proposal.facts import (
+    NODES,
+    Missing,
+    ProposalSubject,
+    count_noun,
+    count_runs,
+)
 from scalestudy.report.document import Block, Items, Paragraph, Table, headings_of
 from scalestudy.report.number_format import significant
 from scalestudy.store.record_file import first_error
@@ -40,7 +46,9 @@ class PanelSource(BaseModel):
 class Panel(BaseModel):
     """A panel's profile."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
 
     panel: Text
     """Who asks: "ARCHER2 technical assessment"."""
@@ -65,14 +73,21 @@ class Panel(BaseModel):
             parts = []
             for part in filter(None, map(str.strip, re.split(r"\n\s*\n", text))):
                 asked = ASKED.match(part)
-                parts.append((asked[1], part[asked.end() :]) if asked else (title, part))
+                parts.append(
+                    (asked[1], part[asked.end() :]) if asked else (title, part)
+                )
             yield title.strip(), parts
 
 
 def shipped_panels() -> dict[str, str]:
     """Return the texts of the panel files in this package, by name."""
     folder = files("scalestudy.features.proposal") / "panels"
-    return dict(sorted((file.name.removesuffix(ENDING), file.read_text()) for file in folder.iterdir()))
+    return dict(
+        sorted(
+            (file.name.removesuffix(ENDING), file.read_text())
+            for file in folder.iterdir()
+        )
+    )
 
 
 def find_panel(name: str) -> Panel:
@@ -86,7 +101,9 @@ def find_panel(name: str) -> Panel:
         return parse_panel(read_text(path), path.name)
     shipped = shipped_panels()
     if name not in shipped:
-        action = f"Choose one with --panel, or name your own file: --panel ./mine{ENDING}."
+        action = (
+            f"Choose one with --panel, or name your own file: --panel ./mine{ENDING}."
+        )
         raise UserError(f"one of the panels {', '.join(shipped)}", f"{name!r}", action)
     return parse_panel(shipped[name], f"{name}{ENDING}")
 
@@ -144,7 +161,13 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
     charge, measured = options.charge or panel.charge, subject.epochs(row)
     # A row whose quality was settled with few trainings says nothing about how many seeds are wanted.
     seeds = options.seeds or (1 if row.timings else row.runs)
-    seeds_from = "`--seeds`" if options.seeds else "`--seeds`, default" if row.timings else "as in this study"
+    seeds_from = (
+        "`--seeds`"
+        if options.seeds
+        else "`--seeds`, default"
+        if row.timings
+        else "as in this study"
+    )
     unit, cores = _unit(subject, panel)
     useful = options.runs * seeds * hours * base * cores
     exact = useful * charge * (1 + options.reserve)
@@ -164,10 +187,18 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
         ("Seeds of each", f"{seeds:,}", seeds_from),
         ("Hours of one", significant(hours), origin),
         (f"{single.capitalize()}s", f"{base:,}", f"{row.key.label}, measured"),
-        *([("Cores of a worker", f"{cores}", "granted to every rank")] if cores > 1 else []),
+        *(
+            [("Cores of a worker", f"{cores}", "granted to every rank")]
+            if cores > 1
+            else []
+        ),
         (hours_of, significant(useful), "the product of these"),
         ("Charge factor", f"× {charge:g}", f"{unit} an hour of a {single} ({charged})"),
-        *([("Reserve", f"× {1 + options.reserve:g}", "`--reserve`")] if options.reserve else []),
+        *(
+            [("Reserve", f"× {1 + options.reserve:g}", "`--reserve`")]
+            if options.reserve
+            else []
+        ),
         (f"{unit}, exactly", significant(exact), "the product of these"),
         (f"{unit}, asked for", significant(total, 3), "rounded up"),
     ]
@@ -194,10 +225,15 @@ def _unit(subject: ProposalSubject, panel: Panel) -> tuple[str, int]:
 def _not_advised(subject: ProposalSubject) -> Missing:
     advice, choice = subject.findings.advice, subject.findings.advice.decision.choice
     if choice is not None:
-        why = f"the study advises {choice.label}, and {subject.row.strategy} is asked for"
+        why = (
+            f"the study advises {choice.label}, and {subject.row.strategy} is asked for"
+        )
         return Missing(why, "Name its workers, or no strategy: `--workers N`.")
     why = advice.headline.rstrip(".")
-    return Missing(f"{why[0].lower()}{why[1:]}", "To request it all the same, name it: `--workers N`.")
+    return Missing(
+        f"{why[0].lower()}{why[1:]}",
+        "To request it all the same, name it: `--workers N`.",
+    )
 
 
 def round_up(value: float) -> float:
@@ -236,8 +272,16 @@ def _assumed(subject: ProposalSubject) -> tuple[str, ...]:
     if ranks and not any(rank.device_uuids for rank in ranks):
         granted = {len(rank.cpus) for rank in ranks}
         cores = granted.pop() if len(granted) == 1 else 0
-        hour = f"{cores} core-hours" if cores > 1 else "a core-hour" if cores else "one of all its cores"
-        sentences.append(f"The runs computed on processors, without GPUs: an hour of a worker is {hour}.")
+        hour = (
+            f"{cores} core-hours"
+            if cores > 1
+            else "a core-hour"
+            if cores
+            else "one of all its cores"
+        )
+        sentences.append(
+            f"The runs computed on processors, without GPUs: an hour of a worker is {hour}."
+        )
     if not subject.planned.as_measured:
         sentences.append(
             "Steps, input and evaluations take as long in every epoch as in the measured ones; start-up,"

@@ -21,7 +21,12 @@ from scalestudy.features.proposal.facts import (
     subject_of,
     unit_of,
 )
-from scalestudy.features.proposal.panel import Panel, find_panel, request_blocks, request_of
+from scalestudy.features.proposal.panel import (
+    Panel,
+    find_panel,
+    request_blocks,
+    request_of,
+)
 from scalestudy.features.proposal.weak_scaling import weak_scaling
 from scalestudy.report.against_workers import efficiency, speedup
 from scalestudy.report.document import (
@@ -45,7 +50,9 @@ from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
 MISSING = "Missing for this panel"
-NO_RUN = Missing("no run has finished on cores or GPUs of its own", f"{CURVE} {REPEATED}")
+NO_RUN = Missing(
+    "no run has finished on cores or GPUs of its own", f"{CURVE} {REPEATED}"
+)
 DOUBLED = Missing(
     "no number of workers was measured together with its double",
     "Double the number of workers each time, as in `workers = [1, 2, 4]` under [sweep].",
@@ -85,7 +92,10 @@ class PartContent(NamedTuple):
 
 
 def propose(
-    folder: StudyFolder, panel: str, options: RequestOptions, plan: PlanSettings | None = None
+    folder: StudyFolder,
+    panel: str,
+    options: RequestOptions,
+    plan: PlanSettings | None = None,
 ) -> ProposalPage:
     """Return the page for a panel (its name or file) and a study, which need not be complete.
 
@@ -110,15 +120,26 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions) -> Propos
     for title, parts in panel.sections():
         inner: list[Block] = []
         for asks, template in parts:
-            content = _render(template, names) if subject else PartContent(missing=(NO_RUN,))
+            content = (
+                _render(template, names) if subject else PartContent(missing=(NO_RUN,))
+            )
             inner += content.blocks
             gaps += [Gap(asks, tuple(content.missing))] if content.missing else []
         blocks += [Section(title, tuple(inner))] if inner else []
     blocks += [_missing(gaps)] if gaps else []
-    sources = [f"{source.says} {source.address} (read {source.read.isoformat()})" for source in panel.sources]
+    sources = [
+        f"{source.says} {source.address} (read {source.read.isoformat()})"
+        for source in panel.sources
+    ]
     assumed = [f"Assumed: {sentence}" for sentence in panel.assumed]
-    blocks.append(Folded("Sources and assumptions", (Items((*map(str.strip, sources), *assumed)),)))
-    document = Document(panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}")
+    blocks.append(
+        Folded(
+            "Sources and assumptions", (Items((*map(str.strip, sources), *assumed)),)
+        )
+    )
+    document = Document(
+        panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}"
+    )
     return ProposalPage(document, tuple(gaps))
 
 
@@ -145,7 +166,9 @@ def _render(template: str, names: dict[str, Any]) -> PartContent:
     try:
         text = environment.from_string(template).render(names).strip()
     except TemplateError as error:
-        raise UserError("known names in the panel file", str(error), "Correct the panel file.") from None
+        raise UserError(
+            "known names in the panel file", str(error), "Correct the panel file."
+        ) from None
     if text and not missing:
         blocks.insert(0, Paragraph(text))
     return PartContent(blocks, missing)
@@ -171,10 +194,19 @@ def _table(subject: ProposalSubject, *names: str, caption: str = "") -> PartCont
     cells = {name: COLUMNS[name].cells(subject) for name in names}
     filled = [name for name in names if any(cells[name])]
     blank = [name for name in names if name not in filled]
-    missing = [Missing(f"no value for the column `{name}`", COLUMNS[name].remedy) for name in blank]
-    headings = tuple(Heading(COLUMNS[name].title, unit_of(COLUMNS[name], subject)) for name in filled)
+    missing = [
+        Missing(f"no value for the column `{name}`", COLUMNS[name].remedy)
+        for name in blank
+    ]
+    headings = tuple(
+        Heading(COLUMNS[name].title, unit_of(COLUMNS[name], subject)) for name in filled
+    )
     rows = tuple(zip(*(cells[name] for name in filled), strict=True))
-    table = Table(headings, rows, caption or f"{subject.row.strategy}{details}, by number of workers.")
+    table = Table(
+        headings,
+        rows,
+        caption or f"{subject.row.strategy}{details}, by number of workers.",
+    )
     return PartContent((table,) if len(headings) > 1 else (), missing)
 
 
@@ -186,13 +218,19 @@ def _figure(subject: ProposalSubject, name: str) -> PartContent:
         figures = FIGURES[name](subject.findings) if len(subject.rows) > 1 else []
     drawn = next((Drawing(figure) for figure in figures if figure.name == name), None)
     why = f"there is nothing to draw in the figure `{name}`"
-    return PartContent((drawn,)) if drawn else PartContent(missing=(Missing(why, CURVE),))
+    return (
+        PartContent((drawn,)) if drawn else PartContent(missing=(Missing(why, CURVE),))
+    )
 
 
 def _check(names: Sequence[str], known: dict[str, Any], what: str) -> None:
     for name in names:
         if name not in known:
-            raise UserError(f"a known {what}: {', '.join(known)}", repr(name), "Correct the panel file.")
+            raise UserError(
+                f"a known {what}: {', '.join(known)}",
+                repr(name),
+                "Correct the panel file.",
+            )
 
 
 def doublings(subject: ProposalSubject) -> list[tuple[int, Estimate]]:
@@ -200,17 +238,25 @@ def doublings(subject: ProposalSubject) -> list[tuple[int, Estimate]]:
 
     Training times are compared if both rows processed equally many samples, else throughputs.
     """
-    rows, measures = {row.workers: row for row in subject.rows}, subject.findings.measures
+    rows, measures = (
+        {row.workers: row for row in subject.rows},
+        subject.findings.measures,
+    )
     factors = {}
     for row in subject.rows:
         double = rows.get(2 * row.workers)
         if double is None:
             continue
-        if row.samples_processed is not None and row.samples_processed == double.samples_processed:
+        if (
+            row.samples_processed is not None
+            and row.samples_processed == double.samples_processed
+        ):
             factors[row.workers] = measures.training_seconds.ratio(row.key, double.key)
         elif measures.rate.values.get(row.key) and measures.rate.values.get(double.key):
             factors[row.workers] = measures.rate.ratio(double.key, row.key)
-    return [(count, factor) for count, factor in factors.items() if factor.value is not None]
+    return [
+        (count, factor) for count, factor in factors.items() if factor.value is not None
+    ]
 
 
 def _doublings(subject: ProposalSubject, least: float) -> PartContent:
@@ -222,11 +268,21 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
     def verdict(factor: Estimate) -> str:
         certain = factor.low is not None and factor.high is not None
         certain = certain and not (factor.low or 0.0) < least <= (factor.high or 0.0)
-        return ("yes" if (factor.value or 0.0) >= least else "no") + ("" if certain else ", not certain")
+        return ("yes" if (factor.value or 0.0) >= least else "no") + (
+            "" if certain else ", not certain"
+        )
 
     headings = headings_of("Workers:", "Times faster", f"At least {number(least, 1)}:")
-    rows = tuple((f"{n} → {2 * n}", with_interval(factor, 2), verdict(factor)) for n, factor in measured)
-    enough = [2 * n for n, _ in takewhile(lambda doubling: (doubling[1].value or 0.0) >= least, measured)]
+    rows = tuple(
+        (f"{n} → {2 * n}", with_interval(factor, 2), verdict(factor))
+        for n, factor in measured
+    )
+    enough = [
+        2 * n
+        for n, _ in takewhile(
+            lambda doubling: (doubling[1].value or 0.0) >= least, measured
+        )
+    ]
     text = f"Already the first doubling makes the training less than {least:g} times faster."
     if enough:
         rest = measured[len(enough) :]
@@ -237,7 +293,12 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
     if any("not certain" in row[2] for row in decisive):
         text += " This is not certain: an interval contains the factor or is missing."
     return PartContent(
-        (Paragraph(text), Table(headings, rows, "Each doubling with the same work.", name="doublings"))
+        (
+            Paragraph(text),
+            Table(
+                headings, rows, "Each doubling with the same work.", name="doublings"
+            ),
+        )
     )
 
 
@@ -262,8 +323,12 @@ def _weak_scaling(subject: ProposalSubject) -> PartContent:
         )
         for point in points
     )
-    headings = headings_of("Workers", "Global batch", "Throughput, samples/s", "Weak-scaling efficiency")
-    return PartContent((Paragraph(text), Table(headings, rows, "Weak scaling.", name="weak-scaling")))
+    headings = headings_of(
+        "Workers", "Global batch", "Throughput, samples/s", "Weak-scaling efficiency"
+    )
+    return PartContent(
+        (Paragraph(text), Table(headings, rows, "Weak scaling.", name="weak-scaling"))
+    )
 
 
 def _request(subject: ProposalSubject, panel: Panel) -> PartContent:
@@ -275,7 +340,9 @@ def _request(subject: ProposalSubject, panel: Panel) -> PartContent:
 
 def _environment(subject: ProposalSubject) -> PartContent:
     table = environment_table(subject.findings.runs, "Hardware and software.")
-    nothing = Missing("no environment was recorded", "Run the study with Scalestudy itself.")
+    nothing = Missing(
+        "no environment was recorded", "Run the study with Scalestudy itself."
+    )
     return PartContent((table,)) if table else PartContent(missing=(nothing,))
 
 

@@ -32,7 +32,11 @@ def weak_scaling(subject: ProposalSubject) -> list[WeakPoint]:
     rates = subject.findings.measures.rate
     by_variant: dict[str, list[Row]] = {}
     for row in subject.findings.rows:
-        if row.strategy == subject.row.strategy and row.throughput.value and not row.oversubscribed:
+        if (
+            row.strategy == subject.row.strategy
+            and row.throughput.value
+            and not row.oversubscribed
+        ):
             by_variant.setdefault(row.key.variant, []).append(row)
     for rows in by_variant.values():
         rows.sort(key=lambda row: row.workers)

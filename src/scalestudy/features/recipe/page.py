@@ -12,7 +12,14 @@ from scalestudy.config.toml_text import comment
 from scalestudy.features.recipe.run import RUNGS, RateTrial, RecipePlan, TunedRate
 from scalestudy.features.recipe.verdicts import seconds_to_settle
 from scalestudy.plugins.strategies import traits
-from scalestudy.report.document import Document, Heading, Items, Paragraph, Table, headings_of
+from scalestudy.report.document import (
+    Document,
+    Heading,
+    Items,
+    Paragraph,
+    Table,
+    headings_of,
+)
 from scalestudy.report.number_format import number, with_interval
 from scalestudy.util.units import duration
 
@@ -36,23 +43,37 @@ def recipes_document(
             str(recipe.workers),
             number(result.global_batch, 0),
             number(result.updates, 0),
-            number(None, 0) if recipe.trial is None else rate(planned, recipe, recipe.trial),
+            number(None, 0)
+            if recipe.trial is None
+            else rate(planned, recipe, recipe.trial),
             "every trial diverged" if recipe.trial is None else in_words(recipe.trial),
             *quality_of(judged.get(recipe.workers)),
         )
         for recipe, result in zip(recipes, results, strict=True)
     )
-    held = [Paragraph(text) for text in quality_holds({row.key: row.verdict for row in judged.values()})]
+    held = [
+        Paragraph(text)
+        for text in quality_holds({row.key: row.verdict for row in judged.values()})
+    ]
     how = (
         f"Every number of workers had {planned.trials} trials, on one seed. Only trainings on new seeds are"
         " reported, with 95 % confidence intervals."
     )
     open_rows = [row for row in judged.values() if row.verdict.kind == "unclear"]
     unsettled = [to_settle(row, judged, recipes) for row in open_rows]
-    items = (*unsettled, *(f"On {recipe.workers}: {line}" for recipe in recipes for line in remarks(recipe)))
+    items = (
+        *unsettled,
+        *(
+            f"On {recipe.workers}: {line}"
+            for recipe in recipes
+            for line in remarks(recipe)
+        ),
+    )
     title = "Learning rate and warm-up for each number of workers"
     return Document(
-        planned.request.study.name, (*held, Table(headings, rows), Paragraph(how), Items(items)), title
+        planned.request.study.name,
+        (*held, Table(headings, rows), Paragraph(how), Items(items)),
+        title,
     )
 
 
@@ -68,7 +89,9 @@ def to_settle(row: Row, judged: Mapping[int, Row], recipes: Sequence[TunedRate])
             f" --settle {2 * row.runs}."
         )
     seconds = seconds_to_settle(judged, recipes, row)
-    time = f", about {duration(seconds)} of trainings one after another" if seconds else ""
+    time = (
+        f", about {duration(seconds)} of trainings one after another" if seconds else ""
+    )
     return (
         f"{start}. As far as seeds spread, that takes about {needed} seeds of both numbers of workers{time}:"
         f" --settle {needed}."
@@ -82,7 +105,9 @@ def quality_of(row: Row | None) -> tuple[str, str, str]:
     return with_interval(row.quality, row.digits), str(row.runs), row.verdict.sentence
 
 
-def recipe_file(planned: RecipePlan, recipe: TunedRate, trial: RateTrial, row: Row) -> str:
+def recipe_file(
+    planned: RecipePlan, recipe: TunedRate, trial: RateTrial, row: Row
+) -> str:
     """A study file for one number of workers with the chosen trial, and the reason of each setting."""
     study, workers = planned.request.study, recipe.workers
     rule, base, warmup, _ = planned.settings(trial, planned.train.epochs)
@@ -91,15 +116,28 @@ def recipe_file(planned: RecipePlan, recipe: TunedRate, trial: RateTrial, row: R
         "learning_rate_scaling": rule,
         "warmup_epochs": warmup,
     }
-    able = [name for name in study.sweep.strategy if workers <= (traits(name).most_workers or workers)]
-    swept = {"workers": (workers,), "other": {}, "strategy": tuple(able) or (planned.strategy,)}
+    able = [
+        name
+        for name in study.sweep.strategy
+        if workers <= (traits(name).most_workers or workers)
+    ]
+    swept = {
+        "workers": (workers,),
+        "other": {},
+        "strategy": tuple(able) or (planned.strategy,),
+    }
     sweep = study.sweep.model_copy(update=swept)
     train = study.train.model_copy(update=changed)
     made = study.model_copy(
-        update={"name": f"{study.name}-recipe-w{workers}", "train": train, "sweep": sweep}
+        update={
+            "name": f"{study.name}-recipe-w{workers}",
+            "train": train,
+            "sweep": sweep,
+        }
     )
     rungs = ", ".join(
-        f"{len(scores)} of {100 * share:g} %" for scores, share in zip(recipe.scores, RUNGS, strict=True)
+        f"{len(scores)} of {100 * share:g} %"
+        for scores, share in zip(recipe.scores, RUNGS, strict=True)
     )
     quality, seeds, verdict = quality_of(row)
     lines = [
@@ -108,13 +146,18 @@ def recipe_file(planned: RecipePlan, recipe: TunedRate, trial: RateTrial, row: R
         f"{metric_label(row.metric)} on {seeds} new seeds: {quality}; compared with one worker: {verdict}.",
         *(line[0].upper() + line[1:] for line in remarks(recipe)),
     ]
-    return "\n".join(line for text in lines for line in comment(text)) + f"\n\n{study_toml(made)}"
+    return (
+        "\n".join(line for text in lines for line in comment(text))
+        + f"\n\n{study_toml(made)}"
+    )
 
 
 def in_words(trial: RateTrial) -> str:
     """`linear, 2 times its rate, warm-up 10 %`."""
     factor = "" if trial.factor == 1 else f", {trial.factor:.3g} times its rate"
-    return f"{trial.rule}{factor}, " + (f"warm-up {100 * trial.warmup:g} %" if trial.warmup else "no warm-up")
+    return f"{trial.rule}{factor}, " + (
+        f"warm-up {100 * trial.warmup:g} %" if trial.warmup else "no warm-up"
+    )
 
 
 def rate(planned: RecipePlan, recipe: TunedRate, trial: RateTrial) -> str:
@@ -129,8 +172,14 @@ def remarks(recipe: TunedRate) -> list[str]:
     def value(score: float) -> str:
         return number(gain(score, better), DIGITS)
 
-    short = {trial: score for trial, score in recipe.scores[0].items() if isfinite(score)}
-    untuned = [f"{in_words(trial)} {value(score)}" for trial, score in short.items() if trial.factor == 1]
+    short = {
+        trial: score for trial, score in recipe.scores[0].items() if isfinite(score)
+    }
+    untuned = [
+        f"{in_words(trial)} {value(score)}"
+        for trial, score in short.items()
+        if trial.factor == 1
+    ]
     lines = []
     if untuned:
         lines.append(
@@ -138,5 +187,7 @@ def remarks(recipe: TunedRate) -> list[str]:
             f" trial {value(max(short.values()))}."
         )
     if recipe.diverged:
-        lines.append(f"{len(recipe.diverged)} learned nothing: {'; '.join(map(in_words, recipe.diverged))}.")
+        lines.append(
+            f"{len(recipe.diverged)} learned nothing: {'; '.join(map(in_words, recipe.diverged))}."
+        )
     return lines

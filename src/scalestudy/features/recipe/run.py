@@ -75,10 +75,14 @@ class Search:
 
     def next_trials(self, scores: Scores) -> tuple[int, list[RateTrial]]:
         """Rung and trials to run next; no trials once the last rung is complete."""
-        if len(scores[0]) < self.trials and (found := next(self._candidates(scores[0]), [])):
+        if len(scores[0]) < self.trials and (
+            found := next(self._candidates(scores[0]), [])
+        ):
             return 0, found[: self.trials - len(scores[0])]
         for rung in (1, 2):
-            missing = [trial for trial in self._kept(rung, scores) if trial not in scores[rung]]
+            missing = [
+                trial for trial in self._kept(rung, scores) if trial not in scores[rung]
+            ]
             if missing:
                 return rung, missing
         return 2, []
@@ -86,14 +90,22 @@ class Search:
     def _kept(self, rung: int, scores: Scores) -> list[RateTrial]:
         return rank(scores[rung - 1])[: max(KEPT, math.ceil(self.trials / 2**rung))]
 
-    def _candidates(self, scores: Mapping[RateTrial, float]) -> Iterator[list[RateTrial]]:
+    def _candidates(
+        self, scores: Mapping[RateTrial, float]
+    ) -> Iterator[list[RateTrial]]:
         """Untried rules; then around the best: rates a factor of 2 away, other warm-ups, closer rates."""
         groups = [[RateTrial(rule, warmup) for rule in RULES] for warmup in WARMUPS]
         for trial in rank(scores) or list(scores):
             groups += [
                 [replace(trial, factor=trial.factor * step) for step in (2, 1 / 2)],
-                [replace(trial, warmup=warmup) for warmup in (*WARMUPS, min(3 * trial.warmup, 1.0))],
-                [replace(trial, factor=trial.factor * step) for step in (math.sqrt(2), math.sqrt(1 / 2))],
+                [
+                    replace(trial, warmup=warmup)
+                    for warmup in (*WARMUPS, min(3 * trial.warmup, 1.0))
+                ],
+                [
+                    replace(trial, factor=trial.factor * step)
+                    for step in (math.sqrt(2), math.sqrt(1 / 2))
+                ],
             ]
         for group in groups:
             untried: list[RateTrial] = []
@@ -109,7 +121,11 @@ class Search:
         return any(
             (alike or trial.warmup == other.warmup)
             and abs(math.log2(trial.peak(self.kappa) / other.peak(self.kappa))) < 1 / 8
-            and (not self.adapts or self.kappa == 1 or (trial.rule == "sqrt") == (other.rule == "sqrt"))
+            and (
+                not self.adapts
+                or self.kappa == 1
+                or (trial.rule == "sqrt") == (other.rule == "sqrt")
+            )
             for other in others
         )
 
@@ -120,7 +136,12 @@ def rank(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
     return sorted(learned, key=lambda trial: -scores[trial])
 
 
-SEARCHED = ("train.learning_rate_scaling", "train.learning_rate", "train.warmup_epochs", "train.epochs")
+SEARCHED = (
+    "train.learning_rate_scaling",
+    "train.learning_rate",
+    "train.warmup_epochs",
+    "train.epochs",
+)
 """Keys that a trial sets; those that the study sweeps itself are left out."""
 ADAPTIVE = ("adam", "adamw", "lamb")
 
@@ -144,8 +165,15 @@ class TunedRate:
     @property
     def diverged(self) -> list[RateTrial]:
         """Trials that learned nothing, in any rung or on any new seed."""
-        scores = [*self.scores, {self.trial: min(map(score, self.runs))} if self.trial else {}]
-        return list(dict.fromkeys(trial for rung in scores for trial in rung if rung[trial] == DIVERGED))
+        scores = [
+            *self.scores,
+            {self.trial: min(map(score, self.runs))} if self.trial else {},
+        ]
+        return list(
+            dict.fromkeys(
+                trial for rung in scores for trial in rung if rung[trial] == DIVERGED
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -175,7 +203,9 @@ class RecipePlan:
         return RUNGS[0] * self.trials + RUNGS[1] * half + SEEDS * last + SEEDS
 
 
-def plan(request: Request, workers: Sequence[int], trials: int, strategy: str | None = None) -> RecipePlan:
+def plan(
+    request: Request, workers: Sequence[int], trials: int, strategy: str | None = None
+) -> RecipePlan:
     """Plan a search; by default, one device computes all workers.
 
     Raises:
@@ -186,20 +216,33 @@ def plan(request: Request, workers: Sequence[int], trials: int, strategy: str | 
     engine = traits(study.sweep.strategy[0]).engine
     strategy = strategy or next(row.name for row in of_engine(engine) if not row.timed)
     if strategy not in {row.name for row in of_engine(engine)}:
-        action = "Choose one with --strategy; without it, one device computes all workers."
+        action = (
+            "Choose one with --strategy; without it, one device computes all workers."
+        )
         raise UserError(f"a strategy of {engine}", strategy, action)
     if other := sorted(study.sweep.other.keys() - {*SEARCHED}):
         action = f"Set it under [{other[0].split('.')[0]}], and search a recipe for each value."
-        raise UserError("a study that sweeps nothing besides strategy, workers and seed", other[0], action)
+        raise UserError(
+            "a study that sweeps nothing besides strategy, workers and seed",
+            other[0],
+            action,
+        )
     if study.train.batch == "global" and max(workers) > 1:
         action = 'Set batch = "per-worker"; the recipe of one worker holds for all numbers of workers.'
-        raise UserError("a global batch that grows with the workers", 'train.batch = "global"', action)
+        raise UserError(
+            "a global batch that grows with the workers",
+            'train.batch = "global"',
+            action,
+        )
     train = study.brought.complete_train(study.train)
     return RecipePlan(request, tuple(sorted({1, *workers})), trials, strategy, train)
 
 
 def search_recipe(
-    planned: RecipePlan, workers: int, listener: Listener | None = None, options: Options | None = None
+    planned: RecipePlan,
+    workers: int,
+    listener: Listener | None = None,
+    options: Options | None = None,
 ) -> TunedRate:
     """Search a recipe for one number of workers; trials that have ended before are not run again.
 
@@ -213,16 +256,29 @@ def search_recipe(
     epochs = planned.train.epochs
     lengths = [max(1, round(share * epochs)) for share in RUNGS]
     scores: tuple[dict[RateTrial, float], ...] = tuple({} for _ in RUNGS)
-    start = survey_of(planned, workers, [RateTrial("none", 0.0)], searched[:1], epochs, options)
-    search = Search(start.points[0].batch_ratio, planned.trials, planned.train.optimizer in ADAPTIVE)
+    start = survey_of(
+        planned, workers, [RateTrial("none", 0.0)], searched[:1], epochs, options
+    )
+    search = Search(
+        start.points[0].batch_ratio, planned.trials, planned.train.optimizer in ADAPTIVE
+    )
     while (step := search.next_trials(scores))[1]:
         rung, trials = step
         seeds = searched if rung == len(RUNGS) - 1 else searched[:1]
-        listener.note(f"Workers: {workers}. Trials of {lengths[rung]} of {epochs} epochs: {len(trials)}.")
+        listener.note(
+            f"Workers: {workers}. Trials of {lengths[rung]} of {epochs} epochs: {len(trials)}."
+        )
         ended = _run(planned, workers, trials, seeds, lengths[rung], listener, options)
-        scores[rung].update({trial: fmean(score(ended[trial, seed]) for seed in seeds) for trial in trials})
+        scores[rung].update(
+            {
+                trial: fmean(score(ended[trial, seed]) for seed in seeds)
+                for trial in trials
+            }
+        )
         if rung == 0:
-            search = replace(search, updates=next(iter(ended.values())).result.updates or math.inf)
+            search = replace(
+                search, updates=next(iter(ended.values())).result.updates or math.inf
+            )
     best = next(iter(rank(scores[-1])), None)
     if best is None:
         return TunedRate(workers, search, None, scores, (next(iter(ended.values())),))
@@ -249,7 +305,11 @@ def train_choice(
     first = planned.request.study.sweep.seed[0] + SEEDS
     listener.note(f"Workers: {workers}. The best is trained on {seeds} new seeds.")
     new = list(range(first, first + seeds))
-    return tuple(_run(planned, workers, [trial], new, planned.train.epochs, listener, options).values())
+    return tuple(
+        _run(
+            planned, workers, [trial], new, planned.train.epochs, listener, options
+        ).values()
+    )
 
 
 def survey_of(
@@ -264,21 +324,32 @@ def survey_of(
     """The study of these trials, with their points in the order of trials and seeds."""
     study = planned.request.study
     settings = [planned.settings(trial, epochs) for trial in trials]
-    swept = {name: sorted({values[place] for values in settings}) for place, name in enumerate(SEARCHED)}
-    others = study.train.model_dump(exclude={name.removeprefix("train.") for name in SEARCHED})
+    swept = {
+        name: sorted({values[place] for values in settings})
+        for place, name in enumerate(SEARCHED)
+    }
+    others = study.train.model_dump(
+        exclude={name.removeprefix("train.") for name in SEARCHED}
+    )
     trained = study.model_copy(
         update={
             "name": f"{study.name}-w{workers}",
             "train": TrainSettings.model_validate(others),
             "sweep": SweepSettings(
-                strategy=(planned.strategy,), workers=(workers,), seed=tuple(seeds), other=swept
+                strategy=(planned.strategy,),
+                workers=(workers,),
+                seed=tuple(seeds),
+                other=swept,
             ),
         }
     )
     target = planned.request.target / f"w{workers}"
     request = Request(trained, study_toml(trained), planned.request.base, target)
     made = survey(request, options, listener=listener)
-    points = {(tuple(point.swept[name] for name in SEARCHED), point.seed): point for point in made.points}
+    points = {
+        (tuple(point.swept[name] for name in SEARCHED), point.seed): point
+        for point in made.points
+    }
     made.points = [points[values, seed] for values in settings for seed in seeds]
     made.overview = made.overview.over(made.points)
     return made
@@ -297,14 +368,24 @@ def _run(
     made = survey_of(planned, workers, trials, seeds, epochs, options, listener)
     names = [point.name for point in made.points]
     overview = run_points(made, listener) if made.todo() else made.overview
-    failed = [status for status in overview.points if status.name in names and status.result is None]
+    failed = [
+        status
+        for status in overview.points
+        if status.name in names and status.result is None
+    ]
     for status in failed:
         listener.failed(status)
     if failed:
         action = "Mend the cause, and run the command again: trials that have ended are kept."
-        raise RunError("trials that end", f"{failed[0].name}: {failed[0].reason or failed[0].state}", action)
+        raise RunError(
+            "trials that end",
+            f"{failed[0].name}: {failed[0].reason or failed[0].state}",
+            action,
+        )
     pairs = [(trial, seed) for trial in trials for seed in seeds]
-    ended = [run for name in names for run in runs_of(overview.of(name), made.request.target)]
+    ended = [
+        run for name in names for run in runs_of(overview.of(name), made.request.target)
+    ]
     return dict(zip(pairs, ended, strict=True))
 
 

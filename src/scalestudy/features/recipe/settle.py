@@ -33,7 +33,11 @@ def seeds_wanted(rows: Mapping[int, Row], most: int) -> dict[int, int]:
     wanted: dict[int, int] = {}
     for workers, row in rows.items():
         verdict = row.verdict
-        if verdict.kind != "unclear" or verdict.needed is None or verdict.reference is None:
+        if (
+            verdict.kind != "unclear"
+            or verdict.needed is None
+            or verdict.reference is None
+        ):
             continue
         seeds = min(most, max(verdict.needed, ceil(GROWTH * row.runs)))
         for number in (workers, verdict.reference.workers):
@@ -59,7 +63,12 @@ def settle(
         for place, recipe in enumerate(settled):
             if recipe.workers in wanted and recipe.trial is not None:
                 runs = train_choice(
-                    planned, recipe.workers, recipe.trial, wanted[recipe.workers], listener, options
+                    planned,
+                    recipe.workers,
+                    recipe.trial,
+                    wanted[recipe.workers],
+                    listener,
+                    options,
                 )
                 settled[place] = replace(recipe, runs=runs)
     return settled

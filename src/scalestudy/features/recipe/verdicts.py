@@ -10,17 +10,27 @@ from scalestudy.analysis.study_table import Row, rows_of
 from scalestudy.features.recipe.run import RecipePlan, TunedRate
 
 
-def rows_by_workers(planned: RecipePlan, recipes: Sequence[TunedRate]) -> dict[int, Row]:
+def rows_by_workers(
+    planned: RecipePlan, recipes: Sequence[TunedRate]
+) -> dict[int, Row]:
     """The trainings with each chosen setting on new seeds, judged as rows of one study."""
     found = [run for recipe in recipes if recipe.trial for run in recipe.runs]
     # Settings that differ between numbers of workers are no variants of the study.
-    runs = [replace(run, result=run.result.model_copy(update={"swept": {}})) for run in found]
+    runs = [
+        replace(run, result=run.result.model_copy(update={"swept": {}}))
+        for run in found
+    ]
     return {
-        row.workers: row for row in rows_of(measure(group_runs(runs)), planned.request.study.quality_margin)
+        row.workers: row
+        for row in rows_of(
+            measure(group_runs(runs)), planned.request.study.quality_margin
+        )
     }
 
 
-def seconds_to_settle(rows: Mapping[int, Row], recipes: Sequence[TunedRate], row: Row) -> float | None:
+def seconds_to_settle(
+    rows: Mapping[int, Row], recipes: Sequence[TunedRate], row: Row
+) -> float | None:
     """Seconds of the trainings that would settle a row, one after another; None if that is unknown."""
     verdict = row.verdict
     if verdict.needed is None or verdict.reference is None:
@@ -29,7 +39,9 @@ def seconds_to_settle(rows: Mapping[int, Row], recipes: Sequence[TunedRate], row
     for recipe in recipes:
         if recipe.workers not in (row.workers, verdict.reference.workers):
             continue
-        known = [run.wall_seconds for run in recipe.runs if run.wall_seconds is not None]
+        known = [
+            run.wall_seconds for run in recipe.runs if run.wall_seconds is not None
+        ]
         if not known:
             return None
         seconds += fmean(known) * max(0, verdict.needed - rows[recipe.workers].runs)

@@ -62,7 +62,11 @@ def _filled(text: str, values: Values) -> str:
         remedy = f"{name} has no value here."
         if close is not None:
             remedy = f"Did you mean `{close}`?"
-        raise UserError("an expression of workers and seed in the script's arguments", unchanged, remedy)
+        raise UserError(
+            "an expression of workers and seed in the script's arguments",
+            unchanged,
+            remedy,
+        )
     try:
         value = _value(tree.body, values)
     except (ArithmeticError, ValueError) as error:

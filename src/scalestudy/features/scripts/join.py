@@ -9,7 +9,11 @@ from typing import Any, Literal, NamedTuple
 
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
-from scalestudy.cluster.worker_environment import assigned_gpus, device_of, refuse_missing
+from scalestudy.cluster.worker_environment import (
+    assigned_gpus,
+    device_of,
+    refuse_missing,
+)
 from scalestudy.engines.rendezvous import find_address, interface_of
 from scalestudy.features.scripts.script_strategy import find_strategy
 from scalestudy.hardware import cores
@@ -23,7 +27,9 @@ RUN_ID = "TORCHELASTIC_RUN_ID"
 """Set under torchrun; shows frameworks that their processes have been started for them."""
 
 
-def torchrun_variables(placement: Placement, variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+def torchrun_variables(
+    placement: Placement, variables: Mapping[str, str] = os.environ
+) -> dict[str, str]:
     """Return the variables that torchrun would set for this process; empty if torchrun has started it.
 
     Rank 0 listens at MASTER_ADDR and MASTER_PORT itself, because there is no agent.
@@ -41,7 +47,11 @@ def torchrun_variables(placement: Placement, variables: Mapping[str, str] = os.e
             "Set MASTER_PORT to a free port, the same for all processes.",
         )
     address = find_address(placement)
-    nodes = len(set(placement.hosts)) if all(placement.hosts) else placement.size // placement.local_size
+    nodes = (
+        len(set(placement.hosts))
+        if all(placement.hosts)
+        else placement.size // placement.local_size
+    )
     values = {
         "RANK": placement.rank,
         "WORLD_SIZE": placement.size,
@@ -90,7 +100,19 @@ def _imports_anew(modules: Mapping[str, Any]) -> bool:
 
 DEVICE, FOLDER, OUT, SEED, STRATEGY, WORKERS, ARGUMENTS, SOURCE, WEAK = (
     f"SCALESTUDY_SCRIPT_{name}"
-    for name in (*("DEVICE", "FOLDER", "OUT", "SEED", "STRATEGY", "WORKERS", "ARGUMENTS", "SOURCE", "WEAK"),)
+    for name in (
+        *(
+            "DEVICE",
+            "FOLDER",
+            "OUT",
+            "SEED",
+            "STRATEGY",
+            "WORKERS",
+            "ARGUMENTS",
+            "SOURCE",
+            "WEAK",
+        ),
+    )
 )
 """Environment variables with which `scalestudy launch` configures its processes and their folders.
 

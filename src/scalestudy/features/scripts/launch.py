@@ -32,7 +32,11 @@ from scalestudy.features.scripts.join import (
     WORKERS,
     torchrun_variables,
 )
-from scalestudy.features.scripts.measured_study import folder_path, measured_point, script_text
+from scalestudy.features.scripts.measured_study import (
+    folder_path,
+    measured_point,
+    script_text,
+)
 from scalestudy.features.scripts.script_strategy import (
     find_strategy,
     names_joining,
@@ -98,7 +102,9 @@ class Script:
 
     def filled(self) -> list[str]:
         """Return its arguments with the values of their expressions."""
-        return fill_arguments(self.arguments, workers=self.point.workers, seed=self.point.seed)
+        return fill_arguments(
+            self.arguments, workers=self.point.workers, seed=self.point.seed
+        )
 
 
 def script_of(
@@ -123,7 +129,9 @@ def script_of(
     name = strategy_of(file, strategy, workers)
     fill_arguments(arguments, workers=workers, seed=seed)
     sweep = {"strategy": name, "workers": workers, "seed": seed}
-    (point,) = points_here(study_of({**PLAIN, "sweep": sweep, "launch": launch}, Path("script.toml")))
+    (point,) = points_here(
+        study_of({**PLAIN, "sweep": sweep, "launch": launch}, Path("script.toml"))
+    )
     refuse_missing_software([point])
     text = script_text(file, arguments)
     point = measured_point(text, name, workers, seed, point.terms)
@@ -139,12 +147,18 @@ def strategy_of(file: Path, strategy: str | None, workers: int) -> str:
     """
     if not file.is_file():
         raise UserError(
-            "a Python script", f"{file}, which is not a file", "Put the script first, then its arguments."
+            "a Python script",
+            f"{file}, which is not a file",
+            "Put the script first, then its arguments.",
         )
     startable = startable_strategies()
     if strategy is not None and strategy not in startable:
         close = suggestion(strategy, startable)
-        remedy = f"Did you mean {close}?" if close else "Name how the script distributes its training."
+        remedy = (
+            f"Did you mean {close}?"
+            if close
+            else "Name how the script distributes its training."
+        )
         raise UserError(f"--strategy {', '.join(startable)}", strategy, remedy)
     found = find_strategy(file, strategy)
     refuse_alone(file, found.name, workers)
@@ -153,18 +167,26 @@ def strategy_of(file: Path, strategy: str | None, workers: int) -> str:
 
 
 def sweep_of(
-    file: Path, arguments: Sequence[str], workers: Sequence[int], seeds: Sequence[int], **given: Any
+    file: Path,
+    arguments: Sequence[str],
+    workers: Sequence[int],
+    seeds: Sequence[int],
+    **given: Any,
 ) -> list[Script]:
     """Return a script's runs for all numbers of workers and seeds, in randomised blocks.
 
     `given` holds further arguments of `script_of`.
     """
     scripts = [
-        script_of(file, arguments, workers=count, seed=seed, **given) for count in workers for seed in seeds
+        script_of(file, arguments, workers=count, seed=seed, **given)
+        for count in workers
+        for seed in seeds
     ]
     order = RunOrder.drawn_from(file.name).arrange([script.point for script in scripts])
     # First the fewest workers: only beside their samples it shows if others read everything on each worker.
-    order.sort(key=lambda point: (point.workers, point.seed) != (min(workers), seeds[0]))
+    order.sort(
+        key=lambda point: (point.workers, point.seed) != (min(workers), seeds[0])
+    )
     named = {script.point.name: script for script in scripts}
     return [
         replace(named[point.name], point=point.model_copy(update={"place": place}))
@@ -199,7 +221,9 @@ def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
             on_note(f"{script.point.name}: {error}")
             failures.append(error)
         if (result := _result_of(script)) and result.weights_digest:
-            other = trained.setdefault((result.workers, result.weights_digest), result.name)
+            other = trained.setdefault(
+                (result.workers, result.weights_digest), result.name
+            )
             if other != result.name:
                 raise RunError(
                     "different weights from different seeds",
@@ -213,14 +237,20 @@ def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
 def _result_of(script: Script) -> Result | None:
     """Return the result of a measured script's newest finished run, if there is one."""
     path = folder_path(script_text(Path(script.file), script.arguments), script.out)
-    finished = finished_run(StudyFolder.open(path).runs(script.point.name)) if path.exists() else None
+    finished = (
+        finished_run(StudyFolder.open(path).runs(script.point.name))
+        if path.exists()
+        else None
+    )
     return finished[1] if finished else None
 
 
 def _note_unmeasured(script: Script, on_note: OnNote) -> None:
     """Name a script that does not import scalestudy, so that its runs give no results."""
     files = source_files(os.path.abspath(script.file)).values()
-    if not any(b"scalestudy" in contents(source) for source in files):  # also in __import__("scalestudy")
+    if not any(
+        b"scalestudy" in contents(source) for source in files
+    ):  # also in __import__("scalestudy")
         on_note(
             f"{Path(script.file).name} does not import scalestudy, so it will run and nothing will be "
             "measured. `scalestudy launch --help` shows the lines that measure it."
@@ -233,11 +263,15 @@ def _note_strategy(script: Script, on_note: OnNote) -> None:
     if name == SCRIPT_STRATEGY:
         return
     doubt = find_strategy(Path(script.file)).doubt
-    on_note(f"Strategy of {Path(script.file).name}: {name}{f' ({doubt})' if doubt else ''}")
+    on_note(
+        f"Strategy of {Path(script.file).name}: {name}{f' ({doubt})' if doubt else ''}"
+    )
     point = script.point
     many_devices = point.traits.one_process and not point.traits.one_device
     if many_devices and point.workers > 1 and point.launch.device == "cpu":
-        on_note(f"On CPUs, each worker of {name} is a logical CPU device of one process.")
+        on_note(
+            f"On CPUs, each worker of {name} is a logical CPU device of one process."
+        )
 
 
 def _apart(script: Script) -> str:
@@ -274,7 +308,9 @@ def run_rank(
     name = strategy_of(file, strategy, placement.size)
     check_placement(placement, strategy=traits(name), workers=placement.size)
     terms = Terms(implementation=name, launch=ResolvedLaunch(device=device))  # type: ignore[arg-type]
-    point = measured_point(script_text(file, arguments), name, placement.size, seed, terms)
+    point = measured_point(
+        script_text(file, arguments), name, placement.size, seed, terms
+    )
     script = Script(point, str(file), tuple(arguments), str(out) if out else None, weak)
     if placement.rank == 0 and (doubt := _apart(script)):
         print(f"scalestudy: {doubt}", file=sys.stderr)
@@ -307,11 +343,15 @@ def run_script(script: Script, on_note: OnNote) -> None:
         gpus = await_gpus(held, script.point, on_note)
         point, port, cpus, environment = held.enter_context(grant(script.point, gpus))
         if point.oversubscribed:
-            on_note(f"Oversubscribed: {point.oversubscribed}; it will be slower than it could be.")
+            on_note(
+                f"Oversubscribed: {point.oversubscribed}; it will be slower than it could be."
+            )
         write_point(folder / "point.json", point)
         kills = oom_kills()
         try:
-            with WorkerProcesses(commands(script, run, port, cpus, environment)) as workers:
+            with WorkerProcesses(
+                commands(script, run, port, cpus, environment)
+            ) as workers:
                 failed = workers.wait()
         except KeyboardInterrupt:
             left = _leave_measured(folder, STOP.failure(run))
@@ -319,15 +359,23 @@ def run_script(script: Script, on_note: OnNote) -> None:
                 shutil.rmtree(folder)
             where = "not measured" + f", logs: {folder / 'logs'}" * (last > 0)
             where = f"what it has measured: {left.path}" if left else where
-            on_note(f"Stopped {script.file} ({point.workers} worker{'s' * (point.workers > 1)}); {where}")
+            on_note(
+                f"Stopped {script.file} ({point.workers} worker{'s' * (point.workers > 1)}); {where}"
+            )
             raise
     failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
-    ended = [rank for rank in range(last + 1) if script_process.done_file(folder, rank).exists()]
+    ended = [
+        rank
+        for rank in range(last + 1)
+        if script_process.done_file(folder, rank).exists()
+    ]
     if failure and ended:
         failure = _with_ended(run, failure, ended)
     measured = _leave_measured(folder, failure)
     if measured and not failure:
-        on_note(f"Measured: scalestudy report {shlex.quote(str(measured.path.parents[2]))}")
+        on_note(
+            f"Measured: scalestudy report {shlex.quote(str(measured.path.parents[2]))}"
+        )
     if not measured and not failure:
         on_note(
             f"Nothing was measured: {script.file} has begun no epoch of workers.epochs(), and no fit with "
@@ -345,8 +393,12 @@ def run_script(script: Script, on_note: OnNote) -> None:
     tail = "".join(f"\n  | {line}" for line in failure.tail) if failure.rank else ""
     raise RunError(
         "every worker to succeed",
-        failure.reason.replace("the task's file", "the script") + tail + ("\n" if tail else ""),
-        f"The logs of all ranks but 0 are in {logs_at}." if last else "See its output above.",
+        failure.reason.replace("the task's file", "the script")
+        + tail
+        + ("\n" if tail else ""),
+        f"The logs of all ranks but 0 are in {logs_at}."
+        if last
+        else "See its output above.",
     )
 
 
@@ -358,7 +410,9 @@ def _with_ended(run: RunFolder, failure: Failure, ended: Sequence[int]) -> Failu
     ranks = ", ".join(map(str, ended))
     if not names_another(failure.reason):
         return failure.model_copy(
-            update={"reason": f"{failure.reason}; rank {ranks} had ended the script before"}
+            update={
+                "reason": f"{failure.reason}; rank {ranks} had ended the script before"
+            }
         )
     reason = f"rank {ranks} ended the script early, with exit code 0, and others still waited for it"
     return failure.model_copy(
@@ -394,12 +448,21 @@ def _environment(variables: Mapping[str, str], device: str) -> dict[str, str]:
 
 
 def commands(
-    script: Script, run: RunFolder, port: int, cpus: Sequence[int], environment: Mapping[str, str]
+    script: Script,
+    run: RunFolder,
+    port: int,
+    cpus: Sequence[int],
+    environment: Mapping[str, str],
 ) -> list[Command]:
     """Return the command of each process, in the current folder; rank 0 inherits this process's output."""
     processes = []
-    for rank, worker in enumerate(worker_commands(run, script.point.processes, port, cpus, environment)):
-        variables = _environment(worker.environment, script.point.launch.device) | script.variables()
+    for rank, worker in enumerate(
+        worker_commands(run, script.point.processes, port, cpus, environment)
+    ):
+        variables = (
+            _environment(worker.environment, script.point.launch.device)
+            | script.variables()
+        )
         variables[FOLDER] = str(run.path.absolute())
         if rank == 0:
             variables.pop("PYTHONUNBUFFERED", None)

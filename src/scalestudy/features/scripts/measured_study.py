@@ -78,7 +78,9 @@ class ScriptText(NamedTuple):
 def script_text(file: Path, arguments: Sequence[str]) -> ScriptText:
     """Read the current version of a script."""
     sources = json.dumps(digests(source_files(str(file.absolute()))), sort_keys=True)
-    return ScriptText(file.absolute(), tuple(arguments), hashlib.sha256(sources.encode()).hexdigest())
+    return ScriptText(
+        file.absolute(), tuple(arguments), hashlib.sha256(sources.encode()).hexdigest()
+    )
 
 
 def script_here() -> ScriptText:
@@ -88,14 +90,20 @@ def script_here() -> ScriptText:
     """
     file = main_file()
     if file is None or not file.is_file():
-        raise UserError("a script in a file", "none", "Save the code to a file, and run that.")
-    arguments = sys.argv[1:] if GIVEN not in os.environ else shlex.split(os.environ[GIVEN])
+        raise UserError(
+            "a script in a file", "none", "Save the code to a file, and run that."
+        )
+    arguments = (
+        sys.argv[1:] if GIVEN not in os.environ else shlex.split(os.environ[GIVEN])
+    )
     if SOURCE in os.environ:
         return ScriptText(file.absolute(), tuple(arguments), os.environ[SOURCE])
     return script_text(file, arguments)
 
 
-def measured_point(script: ScriptText, strategy: str, workers: int, seed: int, terms: Terms) -> Point:
+def measured_point(
+    script: ScriptText, strategy: str, workers: int, seed: int, terms: Terms
+) -> Point:
     """Return a point of a script's study. Its training settings are placeholders until `with_facts`."""
     return Point(
         name=point_name(strategy, workers, seed, script.swept),
@@ -134,7 +142,9 @@ def folder_of(script: ScriptText, point: Point, out: str | None) -> StudyFolder:
     """
     path = folder_path(script, out)
     if path.exists():
-        return StudyFolder.open(path).updated(lambda study, points: _grown(study, [*points, point]))
+        return StudyFolder.open(path).updated(
+            lambda study, points: _grown(study, [*points, point])
+        )
     study, points, text = _grown(_study(path.name, point), [point])
     return StudyFolder.create_or_open(path, study, points, text)
 
@@ -155,8 +165,13 @@ def folder_path(script: ScriptText, out: str | None) -> Path:
             )
         return path
     base = default_folder(Path("script.toml"), script.file.stem)
-    numbered = (base if number == 1 else Path(f"{base}-{number}") for number in itertools.count(1))
-    return next(path for path in numbered if not path.exists() or _belongs(path, script))
+    numbered = (
+        base if number == 1 else Path(f"{base}-{number}")
+        for number in itertools.count(1)
+    )
+    return next(
+        path for path in numbered if not path.exists() or _belongs(path, script)
+    )
 
 
 def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder:
@@ -166,7 +181,9 @@ def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder
         planned = read_record(place / "point.json", Point).record
         if planned:
             point = point.on(oversubscribed=planned.oversubscribed)
-            point = point.model_copy(update={"place": planned.place, "blocks": planned.blocks})
+            point = point.model_copy(
+                update={"place": planned.place, "blocks": planned.blocks}
+            )
     run = folder.new_run(point)
     if launched:
         (place / "run").write_text(str(run.path.absolute()))
@@ -180,7 +197,11 @@ def with_facts(folder: StudyFolder, point: Point, *, epochs: int, batch: int) ->
     folder.updated(
         lambda study, points: _grown(
             study.model_copy(
-                update={"train": study.train.model_copy(update={"epochs": epochs, "batch_size": batch})}
+                update={
+                    "train": study.train.model_copy(
+                        update={"epochs": epochs, "batch_size": batch}
+                    )
+                }
             ),
             [point if other.name == point.name else other for other in points],
         )
@@ -203,7 +224,9 @@ def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], s
     named = {point.name: point for point in points}
     other = {
         name: list(dict.fromkeys(point.swept.get(name, "") for point in named.values()))
-        for name in dict.fromkeys(name for point in named.values() for name in point.swept)
+        for name in dict.fromkeys(
+            name for point in named.values() for name in point.swept
+        )
     }
     sweep = SweepSettings(
         strategy=tuple(dict.fromkeys(point.strategy for point in named.values())),
@@ -225,7 +248,10 @@ def _belongs(path: Path, script: ScriptText) -> bool:
         folder = StudyFolder.open(path)
     except UserError:
         return False
-    return (folder.study.task, folder.study.data.source) == (f"{TASK}{script.file}", script.source)
+    return (folder.study.task, folder.study.data.source) == (
+        f"{TASK}{script.file}",
+        script.source,
+    )
 
 
 PROGRESS_EVERY = 1.0
@@ -264,7 +290,9 @@ class Tally:
     @property
     def share(self) -> Share:
         """Its part of the work."""
-        loss = self.loss / self.samples if self.loss is not None and self.samples else None
+        loss = (
+            self.loss / self.samples if self.loss is not None and self.samples else None
+        )
         return Share(self.samples, self.steps, loss, self.shared, self.joined)
 
 
@@ -300,7 +328,9 @@ class Recording:
         self._senses: dict[str, Better | None] = {}
         self._evaluated: dict[str, float] = {}
         self._began = self._written = time.time()
-        self._progress = Progress(phase="training", epoch=1, epochs=epochs, step=0, steps=0, updated=0)
+        self._progress = Progress(
+            phase="training", epoch=1, epochs=epochs, step=0, steps=0, updated=0
+        )
 
     def sense(self, name: str, better: Better | None) -> None:
         """Record the direction of a metric. The first metric is the quality."""
@@ -313,7 +343,11 @@ class Recording:
             self._written = now
             last = self._records[-1].steps if self._records else 0
             self._progress = self._progress.model_copy(
-                update={"step": steps, "steps": max(last, steps), "throughput": samples / (now - self._began)}
+                update={
+                    "step": steps,
+                    "steps": max(last, steps),
+                    "throughput": samples / (now - self._began),
+                }
             )
             self.run.write_progress(self._progress.model_copy(update={"updated": now}))
 
@@ -339,14 +373,19 @@ class Recording:
             loss=None if None in losses else sum(losses) / samples,
             train_seconds=seconds,
             evaluation_seconds=tallies[0].wall - tallies[0].seconds,
-            elapsed_training_seconds=sum(record.train_seconds for record in self._records) + seconds,
+            elapsed_training_seconds=sum(
+                record.train_seconds for record in self._records
+            )
+            + seconds,
             validation=_values([tally.qualities for tally in tallies]),
         )
         self._records.append(record)
         self._evaluated |= _denominators([tally.qualities for tally in tallies])
         self._most = [
             max(before, tally.most)
-            for before, tally in zip(self._most or [0] * len(tallies), tallies, strict=True)
+            for before, tally in zip(
+                self._most or [0] * len(tallies), tallies, strict=True
+            )
         ]
         self._clock.add("training", seconds)
         self._clock.add("evaluation", record.evaluation_seconds)
@@ -377,11 +416,17 @@ class Recording:
             if not find_grown(point.workers, samples, other.workers, seen):
                 continue
             if point.workers > other.workers:
-                raise grown_error(point.strategy, point.workers, samples, other.workers, seen)
-            error = grown_error(point.strategy, other.workers, seen, point.workers, samples)
+                raise grown_error(
+                    point.strategy, point.workers, samples, other.workers, seen
+                )
+            error = grown_error(
+                point.strategy, other.workers, seen, point.workers, samples
+            )
             run.withdraw_result(Failure(rank=None, exit_code=None, reason=str(error)))
             print(
-                f"scalestudy: the result of {other.name} is withdrawn. {error}", file=sys.stderr, flush=True
+                f"scalestudy: the result of {other.name} is withdrawn. {error}",
+                file=sys.stderr,
+                flush=True,
             )
 
     def _evaluated_samples(self, metric: str) -> int | None:
@@ -391,7 +436,9 @@ class Recording:
         for _, other in self._others():
             seen = other.evaluated_samples
             comparable = samples and seen and other.metric == metric
-            if comparable and find_other_set(workers, samples, other.workers, seen or 0):
+            if comparable and find_other_set(
+                workers, samples, other.workers, seen or 0
+            ):
                 print(
                     f"scalestudy: {metric} is of {samples:,} samples, and of {seen:,} in {other.name}, so "
                     "their quality cannot be compared. Evaluate the whole set on each worker, or a share of "
@@ -404,7 +451,9 @@ class Recording:
     def _others(self) -> Iterator[tuple[RunFolder, Result]]:
         """Yield the finished runs of this script with the same arguments."""
         for point in self._study.points():
-            if point.swept == self._point.swept and (found := finished_run(self._study.runs(point.name))):
+            if point.swept == self._point.swept and (
+                found := finished_run(self._study.runs(point.name))
+            ):
                 yield found
 
     def result(self, left: Sequence[Left]) -> None:
@@ -416,7 +465,9 @@ class Recording:
         records = self._records
         if not records:
             raise RunError(
-                "an epoch with at least one step", "none", "Call workers.count(samples) after each step."
+                "an epoch with at least one step",
+                "none",
+                "Call workers.count(samples) after each step.",
             )
         digests = {one.digest for one in left}
         if len(digests) != 1:
@@ -435,8 +486,17 @@ class Recording:
         metric = next(iter(self._senses), "")
         sense = Sense(self._senses.get(metric), _known(metric).bounded)
         quality = last.get(metric)
-        best = _best([(r.validation[metric], r.epoch) for r in records if metric in r.validation], sense)
-        self._point = with_facts(self._study, self._point, epochs=len(records), batch=max(self._most))
+        best = _best(
+            [
+                (r.validation[metric], r.epoch)
+                for r in records
+                if metric in r.validation
+            ],
+            sense,
+        )
+        self._point = with_facts(
+            self._study, self._point, epochs=len(records), batch=max(self._most)
+        )
         write_point(self.run.path / "point.json", self._point)
         point = self._point
         result = Result(
@@ -454,7 +514,9 @@ class Recording:
             updates=sum(record.steps for record in records),
             samples_processed=sum(record.samples for record in records),
             training_samples=max(record.samples for record in records),
-            throughput=sum(record.samples for record in steady) / seconds if seconds else None,
+            throughput=sum(record.samples for record in steady) / seconds
+            if seconds
+            else None,
             steady_epochs=len(steady),
             training_seconds=records[-1].elapsed_training_seconds,
             wall_seconds=self._clock.wall,
@@ -523,7 +585,9 @@ def _denominators(given: Sequence[Qualities]) -> dict[str, float]:
     return totals
 
 
-def _best(values: Sequence[tuple[float, int]], sense: Sense) -> tuple[float, int] | None:
+def _best(
+    values: Sequence[tuple[float, int]], sense: Sense
+) -> tuple[float, int] | None:
     """Return the best value and its first epoch; the last value if the better direction is unknown."""
     if not values or sense.better is None:
         return values[-1] if values else None

@@ -73,8 +73,12 @@ def print_from(script: str, error: Exception) -> None:
     below = error.__traceback__
     while below is not None and below.tb_frame.f_code.co_filename != script:
         below = below.tb_next
-    unread = isinstance(error, SyntaxError) and error.filename == script  # no frame of the script itself
-    traceback.print_exception(type(error), error, None if unread else below or error.__traceback__)
+    unread = (
+        isinstance(error, SyntaxError) and error.filename == script
+    )  # no frame of the script itself
+    traceback.print_exception(
+        type(error), error, None if unread else below or error.__traceback__
+    )
 
 
 @contextlib.contextmanager
@@ -94,7 +98,9 @@ def _meeting(placement: "Placement") -> Iterator[None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(folder: Path | None, script: str, arguments: list[str], placement: "Placement") -> int:
+def _run(
+    folder: Path | None, script: str, arguments: list[str], placement: "Placement"
+) -> int:
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).resolve().parent))
     _set_environment(Path(script))
@@ -132,13 +138,21 @@ def _set_environment(script: Path) -> None:
     from scalestudy.hardware.devices import showing, visible_gpus
 
     placement, gpus = start.placement, gpus_of(start)
-    check_placement(placement, strategy=traits(start.strategy), workers=start.workers, gpus=gpus)
-    if gpus and placement.size > 1 and not find_strategy(script, start.strategy).chooses_gpu:
+    check_placement(
+        placement, strategy=traits(start.strategy), workers=start.workers, gpus=gpus
+    )
+    if (
+        gpus
+        and placement.size > 1
+        and not find_strategy(script, start.strategy).chooses_gpu
+    ):
         place = placement.gpu_place(gpus)
         own = own_gpus(os.environ, visible_gpus(os.environ), local_rank=place)
         os.environ.update(showing(own))
     device: Literal["cpu", "gpu"] = "gpu" if gpus else "cpu"
-    set_environment(start.strategy, placement, workers=start.workers, device=device, gpus=gpus or 0)
+    set_environment(
+        start.strategy, placement, workers=start.workers, device=device, gpus=gpus or 0
+    )
 
 
 def done_file(folder: Path, rank: int) -> Path:

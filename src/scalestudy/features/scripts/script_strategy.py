@@ -94,20 +94,24 @@ def _rows() -> list[Traits]:
 
 def _named_strategies(words: set[str]) -> list[str]:
     """Return the startable strategies whose classes a script names."""
-    return [row.name for row in _rows() if row.starts_scripts and not words.isdisjoint(row.script_classes)]
+    return [
+        row.name
+        for row in _rows()
+        if row.starts_scripts and not words.isdisjoint(row.script_classes)
+    ]
 
 
 def _alone() -> str:
     """Return the strategy of a script that trains alone."""
-    return next(row.name for row in _rows() if row.starts_scripts and row.most_workers == 1)
+    return next(
+        row.name for row in _rows() if row.starts_scripts and row.most_workers == 1
+    )
 
 
 def _doubt(name: str, others: Sequence[str]) -> str:
     if not others:
         return ""
-    return (
-        f"it names {' and '.join([name, *others])}; started as {name} (--strategy {others[0]} for the other)"
-    )
+    return f"it names {' and '.join([name, *others])}; started as {name} (--strategy {others[0]} for the other)"
 
 
 def names_joining(file: Path, strategy: str) -> bool:
@@ -134,7 +138,9 @@ def refuse_alone(file: Path, strategy: str, workers: int) -> None:
         )
 
 
-def refuse_keras_3(file: Path, strategy: str, variables: Mapping[str, str] = os.environ) -> None:
+def refuse_keras_3(
+    file: Path, strategy: str, variables: Mapping[str, str] = os.environ
+) -> None:
     """Refuse combinations with Keras 3 that fail only once the training has begun, or train wrongly.
 
     `fit` of Keras 3 fails under MultiWorkerMirroredStrategy (keras#20585). Horovod's optimizer and callbacks
@@ -150,13 +156,19 @@ def refuse_keras_3(file: Path, strategy: str, variables: Mapping[str, str] = os.
     modules_of = {source: find_modules(source) for source in files}
     imported = set().union(*modules_of.values())
     if FIT_FAILS_UNDER in traits(strategy).script_classes and "fit" in words:
-        what = f"model.fit under {FIT_FAILS_UNDER}, which fails with Keras 3 (keras#20585)"
+        what = (
+            f"model.fit under {FIT_FAILS_UNDER}, which fails with Keras 3 (keras#20585)"
+        )
     elif imported & {"horovod.keras", "horovod.tensorflow.keras"}:
         what = "Horovod's optimizer and callbacks for Keras, which do not work with Keras 3"
     else:
         return
     if _legacy(words, variables):
-        mixed = [source.name for source, modules in modules_of.items() if "keras" in _packages(modules)]
+        mixed = [
+            source.name
+            for source, modules in modules_of.items()
+            if "keras" in _packages(modules)
+        ]
         if "tf_keras" in words or not mixed:
             return
         raise UserError(
@@ -199,7 +211,10 @@ def find_modules(file: Path) -> set[str]:
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            modules |= {
+                node.module,
+                *(f"{node.module}.{alias.name}" for alias in node.names),
+            }
     return modules
 
 

@@ -68,7 +68,11 @@ class Workers:
 
     def __init__(self, start: Start) -> None:
         placement = start.placement
-        self.rank, self.local_rank, self.size = placement.rank, placement.local_rank, start.workers
+        self.rank, self.local_rank, self.size = (
+            placement.rank,
+            placement.local_rank,
+            start.workers,
+        )
         self.is_chief, self.strategy = placement.rank == 0, start.strategy
         self.measured = start.launched or start.strategy == SCRIPT_STRATEGY
         self.seed = int(os.environ.get(SEED) or 0)
@@ -135,7 +139,13 @@ class Workers:
         self.progress(tally.samples, tally.steps)
 
     def count_steps(
-        self, samples: int, steps: int, *, largest: int, loss: float | None, shared: bool = False
+        self,
+        samples: int,
+        steps: int,
+        *,
+        largest: int,
+        loss: float | None,
+        shared: bool = False,
     ) -> None:
         """Record all steps of an epoch at once, for a callback: samples, the largest step, the mean loss.
 
@@ -143,7 +153,9 @@ class Workers:
         """
         tally = self._tally
         assert tally is not None
-        first, last = (place * samples // self.processes for place in (self.rank, self.rank + 1))
+        first, last = (
+            place * samples // self.processes for place in (self.rank, self.rank + 1)
+        )
         tally.samples = last - first if shared else samples
         tally.most = -(-largest // self.processes) if shared else largest
         tally.steps, tally.shared = steps, shared
@@ -155,7 +167,9 @@ class Workers:
         if self._recording:
             self._recording.step(samples * self.processes, steps)
 
-    def quality(self, name: str, value: Any, total: Any = None, *, better: Better | None = None) -> None:
+    def quality(
+        self, name: str, value: Any, total: Any = None, *, better: Better | None = None
+    ) -> None:
         """Record a metric of this worker's evaluation. The first metric is the quality.
 
         Args:
@@ -167,7 +181,9 @@ class Workers:
             better: "higher" or "lower", if the name does not imply it.
         """
         if better not in (None, "higher", "lower"):
-            raise UserError('better="higher" or better="lower"', repr(better), "Use one of these.")
+            raise UserError(
+                'better="higher" or better="lower"', repr(better), "Use one of these."
+            )
         pair = float(value), 1.0 if total is None else float(total)
         if self._recording:
             self._recording.sense(name, better)
@@ -192,7 +208,11 @@ class Workers:
         return self._callback("lightning_callback", "PyTorch")(self, quality, better)
 
     def keras_callback(
-        self, quality: str, *, better: Better | None = None, batch_size: int | None = None
+        self,
+        quality: str,
+        *,
+        better: Better | None = None,
+        batch_size: int | None = None,
     ) -> Any:
         """Return a `keras.callbacks.Callback` for `model.fit` that measures its epochs.
 
@@ -204,7 +224,9 @@ class Workers:
             batch_size: Samples of a step of this process. Keras counts them, unless the model has its own
                 `train_step`.
         """
-        return self._callback("keras_callback", "Keras")(self, quality, better, batch_size)
+        return self._callback("keras_callback", "Keras")(
+            self, quality, better, batch_size
+        )
 
     def _callback(self, name: str, framework: str) -> Any:
         made = getattr(self._session, name, None)
@@ -230,7 +252,9 @@ class Workers:
         self._model = model
         if self.is_chief and self._folder is None:
             self._recording = Recording(self._start, self.seed, count, self._clock)
-        path = group.share_object(str(self._recording.run.path) if self._recording else None)
+        path = group.share_object(
+            str(self._recording.run.path) if self._recording else None
+        )
         self._folder = RunFolder(path)
         record = rank_record(
             self._start.placement,
@@ -288,7 +312,9 @@ class Workers:
             return
         self._finished = True
         self.end_epoch()
-        used, seconds = (sum(pair[place] for pair in self._cores_used) for place in (0, 1))
+        used, seconds = (
+            sum(pair[place] for pair in self._cores_used) for place in (0, 1)
+        )
         session = self._session
         left = Left(
             host=socket.gethostname(),
@@ -296,7 +322,9 @@ class Workers:
             peak_memory=peak_memory(),
             cpu_percent=100 * used / seconds / len(granted()) if seconds else 0.0,
             digest=session.digest(self._model) if self._model is not None else "",
-            parameters=session.parameters(self._model) if self._model is not None else None,
+            parameters=session.parameters(self._model)
+            if self._model is not None
+            else None,
             communication=self._communication,
         )
         everyone = session.group.to_first(asdict(left))
@@ -322,7 +350,9 @@ class Workers:
                 self._folder.write_cause(cause_of(self.rank, error))
                 if first := first_cause(self._folder.causes()):
                     several = len(set(self._start.placement.hosts)) > 1
-                    self._folder.write_failure(failure_of(self._folder, first, hosts=several))
+                    self._folder.write_failure(
+                        failure_of(self._folder, first, hosts=several)
+                    )
 
 
 _made: list[Workers] = []

@@ -88,7 +88,9 @@ def _describe(shares: Sequence[Share]) -> str:
     return f"{' and '.join(counts)} samples an epoch"
 
 
-def find_grown(workers: int, samples: int, other_workers: int, other_samples: int) -> bool:
+def find_grown(
+    workers: int, samples: int, other_workers: int, other_samples: int
+) -> bool:
     """Return whether the epochs of two runs grow with their workers, so that each worker reads everything."""
     if workers == other_workers or not samples or not other_samples:
         return False
@@ -96,16 +98,22 @@ def find_grown(workers: int, samples: int, other_workers: int, other_samples: in
     return abs(grown - 1) <= NEAR
 
 
-def find_other_set(workers: int, evaluated: int, other_workers: int, other_evaluated: int) -> bool:
+def find_other_set(
+    workers: int, evaluated: int, other_workers: int, other_evaluated: int
+) -> bool:
     """Return whether two runs measured their quality on other samples.
 
     Their numbers may differ by a few, which fill up a batch, and each worker may evaluate everything.
     """
     same = abs(evaluated / other_evaluated - 1) <= NEAR
-    return not same and not find_grown(workers, evaluated, other_workers, other_evaluated)
+    return not same and not find_grown(
+        workers, evaluated, other_workers, other_evaluated
+    )
 
 
-def grown_error(strategy: str, workers: int, samples: int, other: int, other_samples: int) -> RunError:
+def grown_error(
+    strategy: str, workers: int, samples: int, other: int, other_samples: int
+) -> RunError:
     """Return the error for a run that reads as many samples on each worker as another one in all."""
     return RunError(
         f"about {other_samples:,} samples an epoch, as with {other} worker{'s' * (other > 1)}",

@@ -26,14 +26,20 @@ def literal(text: str) -> str:
     if not _BINARY.search(text):
         return shlex.quote(text)
     data = text.encode("utf-8", "surrogateescape")
-    plain = (chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}" for byte in data)
+    plain = (
+        chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}"
+        for byte in data
+    )
     return f"$'{''.join(plain)}'"
 
 
 def expandable(text: str) -> str:
     """Quote a text as a word in which bash expands only $NAME and ${NAME}; $$ is a plain $."""
     words = []
-    parts = ((part, index % 2 == 1 and part != "$$") for index, part in enumerate(_VARIABLE.split(text)))
+    parts = (
+        (part, index % 2 == 1 and part != "$$")
+        for index, part in enumerate(_VARIABLE.split(text))
+    )
     for is_variable, group in itertools.groupby(parts, key=lambda part: part[1]):
         joined = [part for part, _ in group]
         if is_variable:
@@ -82,7 +88,10 @@ def render(job: JobScript, queue: Queue) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     text = contents(Path(__file__).parent / "templates" / "job.sh.j2").decode()
     return environment.from_string(text).render(_variables(job, queue))
@@ -105,7 +114,9 @@ def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
         "modules": [literal(module) for module in site.modules],
         "inherited": site.starter == "mpirun" and not point.traits.one_process,
         "exports": _exports(job, gpus=gpus),
-        "unset": PROXIES if point.traits.rendezvous and point.traits.rendezvous.unproxied else (),
+        "unset": PROXIES
+        if point.traits.rendezvous and point.traits.rendezvous.unproxied
+        else (),
         "worker": _worker(job, gpus=gpus),
         "launch": start[:-1],
         "start": start[-1],
@@ -134,7 +145,12 @@ def start_lines(job: JobScript, queue: Queue) -> list[str]:
         return [f"{site.launcher} {WORKER}"]
     if site.starter_options:
         words = [*words, " ".join(site.starter_options)]
-    return ["launch=(", *(f"  {line}" for line in words), ")", f'"${{launch[@]}}" {WORKER}']
+    return [
+        "launch=(",
+        *(f"  {line}" for line in words),
+        ")",
+        f'"${{launch[@]}}" {WORKER}',
+    ]
 
 
 def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
@@ -190,11 +206,17 @@ def _exports(job: JobScript, *, gpus: bool) -> list[tuple[str, str]]:
     if site.container:
         values |= container_exports(site.container, site.scratch)
         values["USER"] = '"${USER:-$(id -un)}"'
-        values["PYTHONNOUSERSITE"] = "1"  # packages in the user's home are for another Python
+        values["PYTHONNOUSERSITE"] = (
+            "1"  # packages in the user's home are for another Python
+        )
     if job.source:
-        values["PYTHONPATH"] = f'{literal(str(job.source))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
+        values["PYTHONPATH"] = (
+            f'{literal(str(job.source))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
+        )
     values |= {name: expandable(value) for name, value in site.env.items()}
-    values["SCALESTUDY_NODES_SHARED"] = "yes" if shares_nodes(site, job.layout) else "no"
+    values["SCALESTUDY_NODES_SHARED"] = (
+        "yes" if shares_nodes(site, job.layout) else "no"
+    )
     if job.submission:
         values["SCALESTUDY_SUBMISSION"] = job.submission
     return list(values.items())
@@ -203,7 +225,12 @@ def _exports(job: JobScript, *, gpus: bool) -> list[tuple[str, str]]:
 def _worker(job: JobScript, *, gpus: bool) -> list[str]:
     words, python = [literal(word) for word in job.site.wrapper], _python(job)
     if job.site.scratch:  # created on each node
-        words += ["bash", "-c", literal('mkdir -p "$TMPDIR" || unset TMPDIR; exec "$@"'), "bash"]
+        words += [
+            "bash",
+            "-c",
+            literal('mkdir -p "$TMPDIR" || unset TMPDIR; exec "$@"'),
+            "bash",
+        ]
     if job.site.container:
         words += container_command(job.site.container, _binds(job), gpus=gpus)
         python = expandable(job.site.container.python)
@@ -213,16 +240,25 @@ def _worker(job: JobScript, *, gpus: bool) -> list[str]:
 def _binds(job: JobScript) -> Sequence[Path]:
     folders = [job.study]
     if job.point.files is not None:
-        folders += [Path(job.point.files.prepared).parent, Path(job.point.files.split).parent]
+        folders += [
+            Path(job.point.files.prepared).parent,
+            Path(job.point.files.split).parent,
+        ]
     if job.point.task.endswith(".py"):
         folders.append(Path(job.point.task).parent)
     if job.source:
         folders.append(job.source)
     unique = dict.fromkeys(folders)
-    return [folder for folder in unique if not any(other in folder.parents for other in unique)]
+    return [
+        folder
+        for folder in unique
+        if not any(other in folder.parents for other in unique)
+    ]
 
 
-def container_command(container: Container, binds: Sequence[Path], *, gpus: bool) -> list[str]:
+def container_command(
+    container: Container, binds: Sequence[Path], *, gpus: bool
+) -> list[str]:
     """Return words of bash that run a command in the container.
 
     The environment is passed on, except PATH and LD_LIBRARY_PATH, which are the image's.
@@ -248,5 +284,9 @@ def container_exports(container: Container, scratch: str | None) -> dict[str, st
 
     Without scratch, the cache is in the run's folder: in /tmp, another user might own the folder.
     """
-    value = expandable(f"{scratch}/{container.runtime}") if scratch else f'"$run/.{container.runtime}"'
+    value = (
+        expandable(f"{scratch}/{container.runtime}")
+        if scratch
+        else f'"$run/.{container.runtime}"'
+    )
     return {f"{container.runtime.upper()}_CACHEDIR": value}

@@ -76,7 +76,9 @@ class JobScript:
     @property
     def study(self) -> Path:
         """Folder STUDY of a run in STUDY/points/NAME/run-K; any other run's own folder."""
-        return self.run.parents[2] if self.run.parent.parent.name == "points" else self.run
+        return (
+            self.run.parents[2] if self.run.parent.parent.name == "points" else self.run
+        )
 
     @property
     def printed(self) -> str:
@@ -92,7 +94,9 @@ def layout(point: Point, site: Site) -> JobLayout:
     """Return the layout of a point, which `expand_for` has checked for the site."""
     tasks = point.processes
     launch = point.launch
-    nodes = site.machine().nodes(tasks, launch.cpus_per_worker, launch.device, launch.workers_per_node)
+    nodes = site.machine().nodes(
+        tasks, launch.cpus_per_worker, launch.device, launch.workers_per_node
+    )
     tasks_per_node = -(-tasks // nodes)  # balanced: 6 workers on nodes of 4 are 3 + 3
     workers = point.traits.workers_at_once(point.workers)
     return JobLayout(
@@ -100,20 +104,28 @@ def layout(point: Point, site: Site) -> JobLayout:
         tasks=tasks,
         tasks_per_node=tasks_per_node,
         cpus_per_task=workers * launch.cpus_per_worker,
-        gpus_per_node=tasks_per_node * workers if site.gpus_per_node and launch.device != "cpu" else 0,
+        gpus_per_node=tasks_per_node * workers
+        if site.gpus_per_node and launch.device != "cpu"
+        else 0,
         seconds=seconds(site.time_limit),
     )
 
 
 def gpu_request(site: Site, layout: JobLayout) -> str:
     """Fill the number of GPUs into the site's option: for a node (also PBS), a task, or the whole job."""
-    counts = {"--gpus-per-task": layout.gpus_per_task, "--gpus": layout.gpus_per_task * layout.tasks}
+    counts = {
+        "--gpus-per-task": layout.gpus_per_task,
+        "--gpus": layout.gpus_per_task * layout.tasks,
+    }
     count = counts.get(site.gpu_request.partition("=")[0], layout.gpus_per_node)
     return site.gpu_request.replace("{gpus}", str(count))
 
 
 def allocation(
-    site: Site, layouts: Sequence[JobLayout], requeues: int = 0, submissions: Sequence[int] = ()
+    site: Site,
+    layouts: Sequence[JobLayout],
+    requeues: int = 0,
+    submissions: Sequence[int] = (),
 ) -> str:
     """Describe how much of what jobs allocate their workers use: GPUs if all jobs have some, else cores.
 
@@ -127,32 +139,50 @@ def allocation(
         submissions: How often each job may still be submitted, now included; by default once.
     """
     gpus = all(layout.gpus_per_node for layout in layouts)
-    unit, of_node = ("GPU", site.gpus_per_node) if gpus else ("core", site.cpus_per_node)
-    used = [layout.tasks * (layout.gpus_per_task if gpus else layout.cpus_per_task) for layout in layouts]
+    unit, of_node = (
+        ("GPU", site.gpus_per_node) if gpus else ("core", site.cpus_per_node)
+    )
+    used = [
+        layout.tasks * (layout.gpus_per_task if gpus else layout.cpus_per_task)
+        for layout in layouts
+    ]
     whole = site.whole_nodes or (gpus and "{gpus}" not in site.gpu_request)
-    taken = [layout.nodes * of_node if whole else count for layout, count in zip(layouts, used, strict=True)]
+    taken = [
+        layout.nodes * of_node if whole else count
+        for layout, count in zip(layouts, used, strict=True)
+    ]
     share = sum(used) / sum(taken)
     jobs = "1 job allocates" if len(layouts) == 1 else f"{len(layouts)} jobs allocate"
-    text = f"Workers use {sum(used)} of the {sum(taken)} {unit}s that {jobs} ({share:.0%})"
+    text = (
+        f"Workers use {sum(used)} of the {sum(taken)} {unit}s that {jobs} ({share:.0%})"
+    )
     limits = [layout.seconds for layout in layouts if layout.seconds is not None]
     if len(limits) == len(layouts):
         if site.bill == "node":
             unit, taken = "node", [layout.nodes for layout in layouts]
-        hours = [count * limit / 3600 for count, limit in zip(taken, limits, strict=True)]
+        hours = [
+            count * limit / 3600 for count, limit in zip(taken, limits, strict=True)
+        ]
         return f"{text}: {_most_hours(hours, unit, requeues, submissions)}"
     return f"{text}."
 
 
-def _most_hours(hours: Sequence[float], unit: str, requeues: int, submissions: Sequence[int]) -> str:
+def _most_hours(
+    hours: Sequence[float], unit: str, requeues: int, submissions: Sequence[int]
+) -> str:
     """Describe the hours of a start of each job, and those of all starts."""
     submissions = submissions or [1] * len(hours)
     one_start, resubmissions = units.cost(sum(hours), unit), max(submissions) - 1
     again = [f"queue themselves again up to {_times(requeues)}"] * (requeues > 0)
-    again += [f"are submitted again up to {_times(resubmissions)}"] * (resubmissions > 0)
+    again += [f"are submitted again up to {_times(resubmissions)}"] * (
+        resubmissions > 0
+    )
     if not again:
         return f"at most {one_start} by their time limits."
     starts = [count * (1 + requeues) for count in submissions]
-    all_starts = units.cost(sum(each * count for each, count in zip(hours, starts, strict=True)), unit)
+    all_starts = units.cost(
+        sum(each * count for each, count in zip(hours, starts, strict=True)), unit
+    )
     return (
         f"at most {one_start} per start by their time limits. Jobs that are not done by then "
         f"{' and '.join(again)}: at most {all_starts}, not counting preemptions and failed nodes."
@@ -200,5 +230,9 @@ def expand_for(study: Study, site: Site) -> list[Point]:
         )
     machine = site.machine()
     return expand(
-        study, gpus=machine.gpus, cores=machine.cores, cluster=True, tasks_per_node=machine.tasks_per_node
+        study,
+        gpus=machine.gpus,
+        cores=machine.cores,
+        cluster=True,
+        tasks_per_node=machine.tasks_per_node,
     )

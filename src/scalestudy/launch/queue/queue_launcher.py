@@ -15,10 +15,22 @@ from scalestudy.config.file import Study
 from scalestudy.config.point import Point
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.failures import INTERRUPTED
-from scalestudy.launch.launcher import Note, Options, Overview, PointStatus, Step, Submitted
+from scalestudy.launch.launcher import (
+    Note,
+    Options,
+    Overview,
+    PointStatus,
+    Step,
+    Submitted,
+)
 from scalestudy.launch.queue.job_script import render
 from scalestudy.launch.queue.point_job import JobScript, allocation, expand_for, layout
-from scalestudy.launch.queue.scheduler import UNKNOWN, Queue, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.scheduler import (
+    UNKNOWN,
+    Queue,
+    QueueRefused,
+    QueueUnreachable,
+)
 from scalestudy.launch.queue.site_profile import Site, find_site
 from scalestudy.launch.study_status import forget_answers, queue_of, study_status
 from scalestudy.store.records import JobRecord
@@ -83,7 +95,11 @@ def next_submissions(
     left = len(submissions) - room
     if left > 0 and not options.feeds:
         limit = f"--at-most {options.at_most} allows no more in the queue"
-        notes.append(Note(f"{left} point{'s' * (left > 1)} left for later: {limit}; submit again."))
+        notes.append(
+            Note(
+                f"{left} point{'s' * (left > 1)} left for later: {limit}; submit again."
+            )
+        )
     return dict(itertools.islice(submissions.items(), room)), notes
 
 
@@ -99,15 +115,24 @@ def _resumable(run: RunFolder) -> bool:
     if failure is None or not run.checkpoint.exists():
         return False
     # For a job that its queue has forgotten, the reason is unknown unless a rank recorded it.
-    lost = failure.job_state == UNKNOWN and failure.exit_code is None and failure.rank is None
+    lost = (
+        failure.job_state == UNKNOWN
+        and failure.exit_code is None
+        and failure.rank is None
+    )
     return lost or failure.job_state in INTERRUPTED
 
 
-def job_script(point: Point, script: Path, run: Path, site: Site, queue: Queue, submission: str) -> str:
+def job_script(
+    point: Point, script: Path, run: Path, site: Site, queue: Queue, submission: str
+) -> str:
     """Return the job script of a point; `script` and `run` (its folder) are absolute paths."""
     name = f"{point.study}-{point.name}"
     place = site.in_environment(point.environment)
-    return render(JobScript(name, script, run, point, layout(point, site), place, submission), queue)
+    return render(
+        JobScript(name, script, run, point, layout(point, site), place, submission),
+        queue,
+    )
 
 
 def submit(
@@ -141,8 +166,15 @@ def submit(
     with ExitStack() as undo:
         try:
             run = _run(folder, point, submission, undo)
-            script = next(path for path in script_paths(folder.path, point.name) if not path.exists())
-            write_script(script, job_script(point, script, run.path.absolute(), site, queue, mark))
+            script = next(
+                path
+                for path in script_paths(folder.path, point.name)
+                if not path.exists()
+            )
+            write_script(
+                script,
+                job_script(point, script, run.path.absolute(), site, queue, mark),
+            )
             undo.callback(script.unlink, missing_ok=True)
             record = JobRecord(
                 queue=queue.name,
@@ -190,7 +222,9 @@ def _job_of(queue: Queue, mark: str) -> str | None:
         return None
 
 
-def _run(folder: StudyFolder, point: Point, submission: Submission, undo: ExitStack) -> RunFolder:
+def _run(
+    folder: StudyFolder, point: Point, submission: Submission, undo: ExitStack
+) -> RunFolder:
     """Return the folder of a new run, or that of a run to continue, cleared of its last job's files."""
     run = submission.resume
     if run is None:
@@ -230,7 +264,11 @@ def script_paths(folder: Path, name: str) -> Iterator[Path]:
 def write_script(path: Path, text: str) -> None:
     """Write a script that only its owner can read: `env` of the site may hold secrets."""
     make_inside(path.parent)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "w", encoding="utf-8") as file:
+    with open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700),
+        "w",
+        encoding="utf-8",
+    ) as file:
         file.write(text)
 
 
@@ -269,7 +307,9 @@ class QueueLauncher:
             RunError: If the folder cannot be written to.
         """
         overview = study_status(folder, must=True)
-        submissions, notes = next_submissions(overview, [point.name for point in points], options)
+        submissions, notes = next_submissions(
+            overview, [point.name for point in points], options
+        )
         yield from notes
         wanted = [point for point in points if point.name in submissions]
         if not wanted:
@@ -280,11 +320,25 @@ class QueueLauncher:
             yield Note(self._allocation(site, wanted, submissions, options))
         for count, point in enumerate(wanted):
             try:
-                job = submit(folder, point, submissions[point.name], self.queue, site, cluster, options.after)
+                job = submit(
+                    folder,
+                    point,
+                    submissions[point.name],
+                    self.queue,
+                    site,
+                    cluster,
+                    options.after,
+                )
             except ScalestudyError as error:
                 words = error.words if isinstance(error, QueueRefused) else ""
-                if self.queue.full in words and options.feeds and (count or overview.open):
-                    yield Note(f"{self.title} takes no more jobs for now; other points wait: {words}.")
+                if (
+                    self.queue.full in words
+                    and options.feeds
+                    and (count or overview.open)
+                ):
+                    yield Note(
+                        f"{self.title} takes no more jobs for now; other points wait: {words}."
+                    )
                     return  # the caller submits more once a job has ended
                 if count:
                     yield Note(
@@ -294,7 +348,12 @@ class QueueLauncher:
             yield Submitted(point.name, job)
 
     def dry_run(
-        self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
+        self,
+        target: Path,
+        study: Study,
+        points: Mapping[str, Point],
+        overview: Overview,
+        options: Options,
     ) -> Iterator[str | Note]:
         """Yield job scripts, each followed by the command that would submit it.
 
@@ -305,8 +364,18 @@ class QueueLauncher:
         yield from notes
         site = self._site(study, options)
         if submissions:
-            yield Note(self._allocation(site, [points[name] for name in submissions], submissions, options))
-        scripts = self.scripts(target, study, {name: points[name] for name in submissions}, overview, options)
+            yield Note(
+                self._allocation(
+                    site, [points[name] for name in submissions], submissions, options
+                )
+            )
+        scripts = self.scripts(
+            target,
+            study,
+            {name: points[name] for name in submissions},
+            overview,
+            options,
+        )
         first: list[str] | None = None
         prefix = f"#{self.queue.directive} "
         for name in submissions:
@@ -314,7 +383,9 @@ class QueueLauncher:
             text = scripts[name].rstrip("\n")
             command = shlex.join(self.queue.submission(script, options.after))
             lines = text.replace(name, "POINT").splitlines()
-            asked = [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
+            asked = [
+                line.removeprefix(prefix) for line in lines if line.startswith(prefix)
+            ]
             if first is None:
                 yield text
                 yield f"\n{command}\n"
@@ -324,14 +395,25 @@ class QueueLauncher:
         yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}"
 
     def scripts(
-        self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
+        self,
+        target: Path,
+        study: Study,
+        points: Mapping[str, Point],
+        overview: Overview,
+        options: Options,
     ) -> dict[str, str]:
         """Return the job script of each point, as its next submission would be; see `dry_run`."""
-        submissions, _ = next_submissions(overview, list(points), replace(options, at_most=None))
+        submissions, _ = next_submissions(
+            overview, list(points), replace(options, at_most=None)
+        )
         site, found = self._site(study, options), {}
         for name, point in points.items():
-            run = _expected_run(target.absolute() / "points" / name, submissions.get(name, Submission()))
-            found[name] = job_script(point, next(script_paths(target, name)), run, site, self.queue, "0" * 16)
+            run = _expected_run(
+                target.absolute() / "points" / name, submissions.get(name, Submission())
+            )
+            found[name] = job_script(
+                point, next(script_paths(target, name)), run, site, self.queue, "0" * 16
+            )
         return found
 
     def _refuse_dependency(self, job: str | None) -> None:
@@ -340,12 +422,18 @@ class QueueLauncher:
             return
         if not self.queue.job_form.fullmatch(job):
             raise UserError(
-                f"the id of one job of {self.title} after --after", repr(job), "Name it as the queue does."
+                f"the id of one job of {self.title} after --after",
+                repr(job),
+                "Name it as the queue does.",
             )
         view = self.queue.ask([job])[job]
         if view.live or view.state == "COMPLETED":
             return
-        seen = "which it does not know" if view.state == UNKNOWN else f"which has ended as {view.state}"
+        seen = (
+            "which it does not know"
+            if view.state == UNKNOWN
+            else f"which has ended as {view.state}"
+        )
         raise UserError(
             f"--after with a job of {self.title} that waits, runs or has succeeded",
             f"{job}, {seen}",
@@ -353,18 +441,29 @@ class QueueLauncher:
         )
 
     def _allocation(
-        self, site: Site, points: Sequence[Point], submissions: Mapping[str, Submission], options: Options
+        self,
+        site: Site,
+        points: Sequence[Point],
+        submissions: Mapping[str, Submission],
+        options: Options,
     ) -> str:
-        left = [options.resubmissions + 2 - submissions[point.name].attempt for point in points]
+        left = [
+            options.resubmissions + 2 - submissions[point.name].attempt
+            for point in points
+        ]
         requeues = site.most_requeues if self.queue.requeues else 0
-        return allocation(site, [layout(point, site) for point in points], requeues, left)
+        return allocation(
+            site, [layout(point, site) for point in points], requeues, left
+        )
 
     def _site(self, study: Study, options: Options) -> Site:
         try:
             return find_site(study.launch.site, options.base)
         except UserError as error:
             where = study.place.of("launch.site", "launch.on", "launch")
-            raise UserError(error.expected, f"{error.received}{where}", error.action) from None
+            raise UserError(
+                error.expected, f"{error.received}{where}", error.action
+            ) from None
 
 
 def _difference(first: Sequence[str], options: Sequence[str]) -> str:
@@ -372,13 +471,18 @@ def _difference(first: Sequence[str], options: Sequence[str]) -> str:
     new = [option for option in options if option not in first]
     keys = {option.partition("=")[0] for option in options}
     gone = [option for option in first if option.partition("=")[0] not in keys]
-    return " ".join([*new, *(f"without {option}" for option in gone)]) or "the same options"
+    return (
+        " ".join([*new, *(f"without {option}" for option in gone)])
+        or "the same options"
+    )
 
 
 def _expected_run(folder: Path, submission: Submission) -> Path:
     if submission.resume is not None:
         return submission.resume.path.absolute()
-    numbers = [int(path.name[4:]) for path in folder.glob("run-*") if path.name[4:].isdigit()]
+    numbers = [
+        int(path.name[4:]) for path in folder.glob("run-*") if path.name[4:].isdigit()
+    ]
     return folder / f"run-{max(numbers, default=0) + 1}"
 
 
@@ -396,10 +500,14 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
     chosen = [
         status
         for status in overview.open
-        if status.job and status.job.job and (not names or status.name in names)  # no id: being submitted
+        if status.job
+        and status.job.job
+        and (not names or status.name in names)  # no id: being submitted
     ]
     jobs = [(status.job.queue, status.job.job) for status in chosen if status.job]
-    if queue_of(folder.study.launch.on) is None and not any(status.job for status in overview.points):
+    if queue_of(folder.study.launch.on) is None and not any(
+        status.job for status in overview.points
+    ):
         raise UserError(
             "a study that was submitted to a queue",
             f"{folder.path}, which runs on its own machine",

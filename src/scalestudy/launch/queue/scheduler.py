@@ -179,13 +179,17 @@ class Queue(ABC):
 
     def run(self, program: str, *arguments: str) -> tuple[int, str, str]:
         """Run a client command, within a time limit; return its exit code, output and errors."""
-        variables = self.environment(os.environ, submitting=program == self.submits[0]) | {"LC_ALL": "C"}
+        variables = self.environment(
+            os.environ, submitting=program == self.submits[0]
+        ) | {"LC_ALL": "C"}
         try:
             return _answer([program, *arguments], variables, TIMEOUT)
         except (FileNotFoundError, PermissionError):
             raise QueueAbsent(self.title, program) from None
         except subprocess.TimeoutExpired:
-            raise QueueUnreachable(self.title, program, f"none within {TIMEOUT:g} s") from None
+            raise QueueUnreachable(
+                self.title, program, f"none within {TIMEOUT:g} s"
+            ) from None
 
     def call(self, program: str, *arguments: str) -> str:
         """Return the output of a client command.
@@ -203,9 +207,13 @@ class Queue(ABC):
         words = plain_error(program, errors or output)
         if any(phrase in words.lower() for phrase in self.unreachable):
             raise QueueUnreachable(self.title, program, words)
-        raise QueueRefused(self.title, program, words or f"exit code {code}, and no reason")
+        raise QueueRefused(
+            self.title, program, words or f"exit code {code}, and no reason"
+        )
 
-    def environment(self, variables: Mapping[str, str], *, submitting: bool) -> dict[str, str]:
+    def environment(
+        self, variables: Mapping[str, str], *, submitting: bool
+    ) -> dict[str, str]:
         """Return the variables of client commands, derived from those of this process."""
         return dict(variables)
 
@@ -256,7 +264,9 @@ class Queue(ABC):
                 self.call(*self.cancels, *ids)
             except QueueRefused as refused:
                 action = "Only their owner or an administrator can cancel jobs."
-                raise QueueRefused(self.title, self.cancels[0], refused.words, action) from None
+                raise QueueRefused(
+                    self.title, self.cancels[0], refused.words, action
+                ) from None
 
     @abstractmethod
     def explain(self, reason: str) -> Waiting:
@@ -344,7 +354,9 @@ def chunks(ids: Sequence[str], size: int = 100) -> list[Sequence[str]]:
     return [ids[start : start + size] for start in range(0, len(ids), size)]
 
 
-def _answer(command: Sequence[str], environment: Mapping[str, str], limit: float) -> tuple[int, str, str]:
+def _answer(
+    command: Sequence[str], environment: Mapping[str, str], limit: float
+) -> tuple[int, str, str]:
     process = subprocess.Popen(
         list(command),
         env=dict(environment),

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from scalestudy.config.feasible import Machine
 from scalestudy.config.keys import UndefinedVariable, expand_range, shown, suggestion
@@ -30,11 +37,17 @@ GPU_FORM = (
     'an option with {gpus} in it, such as "--gres=gpu:{gpus}" (PBS: "ngpus={gpus}"), all GPUs of a node '
     '("--gres=gpu:a100:4"), or "" if the partition alone provides them'
 )
-_GPUS = re.compile(r"((--gres|--gpus-per-node|--gpus-per-task|--gpus)=)?[A-Za-z0-9_.:,()+={}-]*")
-_GPU_COUNT = re.compile(r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d", re.ASCII)
+_GPUS = re.compile(
+    r"((--gres|--gpus-per-node|--gpus-per-task|--gpus)=)?[A-Za-z0-9_.:,()+={}-]*"
+)
+_GPU_COUNT = re.compile(
+    r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d", re.ASCII
+)
 STARTERS = ("srun", "mpirun", "mpiexec", "hydra")
 """Launchers that are given the numbers of a point's nodes and processes."""
-_NUMBERS = re.compile(r"-(n|np|c|N|ppn)\d*|--?(ntasks|nodes|np|n)(=.*)?|--ntasks-per-node(=.*)?")
+_NUMBERS = re.compile(
+    r"-(n|np|c|N|ppn)\d*|--?(ntasks|nodes|np|n)(=.*)?|--ntasks-per-node(=.*)?"
+)
 _LAUNCHER = re.compile(r"(?:[\w./:=,@%+^ -]|\$\w+|\$\{\w+\})+", re.ASCII)
 
 
@@ -47,7 +60,9 @@ def seconds(text: str) -> int | None:
     """
     if text.strip().lower() in ("infinite", "unlimited", "-1"):
         return None
-    match = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?", text.strip(), re.ASCII)
+    match = re.fullmatch(
+        r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?", text.strip(), re.ASCII
+    )
     days, *parts = match.groups() if match else (None, "0")
     numbers = [int(part) for part in parts if part is not None]
     alone = days is None and len(numbers) < 3  # minutes, and perhaps seconds
@@ -74,7 +89,9 @@ def memory_bytes(text: str) -> int:
     Raises:
         ValueError: If the text has another form.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip(), re.IGNORECASE | re.ASCII)
+    match = re.fullmatch(
+        r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip(), re.IGNORECASE | re.ASCII
+    )
     if match is None:
         raise ValueError('an amount of memory such as "180G"')
     return int(float(match[1]) * 1024 ** ("KMGT".index(match[2].upper() or "M") + 1))
@@ -150,7 +167,9 @@ class Site(StrictModel):
     exclusive: bool | None = Field(default=None, examples=[True])
     """Whether to ask for whole nodes, so that no other job disturbs the measurement. By default, only if
     `bill` is "node", since whole nodes are charged anyway. The report names the runs that shared a node."""
-    memory_per_node: Annotated[str, _readable(memory_bytes)] | None = Field(default=None, examples=["180G"])
+    memory_per_node: Annotated[str, _readable(memory_bytes)] | None = Field(
+        default=None, examples=["180G"]
+    )
     """Memory of a node that jobs may use. By default, the site's. A job that shares its nodes asks for the
     same part of it as of the cores or GPUs. With "0" every job gets all memory of its nodes (Slurm only)."""
     tasks_per_node: Count | None = Field(default=None, examples=[2])
@@ -181,7 +200,9 @@ class Site(StrictModel):
     launcher: str = "srun"
     """Command that starts the workers on several nodes: "srun" (PBS: mpiexec), "mpirun", either with more
     options ("mpirun -mca btl ^openib"), or your site's own, such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
-    wrapper: tuple[str, ...] = Field(default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]])
+    wrapper: tuple[str, ...] = Field(
+        default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]]
+    )
     """Command that wraps each worker's command."""
     environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
     """Virtual environment of the workers. By default, the one that submits."""
@@ -189,9 +210,13 @@ class Site(StrictModel):
         default=None, examples=["~/images/scalestudy.sif"]
     )
     """Container image for the workers: its path, or a table with image, runtime, binds, python."""
-    directives: tuple[Line, ...] = Field(default=(), examples=[["--hint=nomultithread"]])
+    directives: tuple[Line, ...] = Field(
+        default=(), examples=[["--hint=nomultithread"]]
+    )
     """More #SBATCH or #PBS options. They must not change the nodes, tasks, cores or GPUs of a job."""
-    env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
+    env: dict[str, str] = Field(
+        default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}]
+    )
     """More environment variables for the workers, also proxies, which workers that communicate over gRPC
     unset. $NAME is replaced on the node."""
 
@@ -209,7 +234,9 @@ class Site(StrictModel):
             raise ValueError("plain words and $VARIABLES, without shell commands,")
         starter, *options = text.split()
         if starter in STARTERS and any(map(_NUMBERS.fullmatch, options)):
-            raise ValueError(f"{starter} without numbers of nodes and processes, which every point has,")
+            raise ValueError(
+                f"{starter} without numbers of nodes and processes, which every point has,"
+            )
         return text
 
     @property
@@ -227,13 +254,17 @@ class Site(StrictModel):
     @classmethod
     def _are_options(cls, directives: tuple[str, ...]) -> tuple[str, ...]:
         if not all(option.startswith("-") for option in directives):
-            raise ValueError('a list of options of sbatch or qsub, such as ["--nodelist=n1"],')
+            raise ValueError(
+                'a list of options of sbatch or qsub, such as ["--nodelist=n1"],'
+            )
         return directives
 
     @model_validator(mode="after")
     def _is_possible(self) -> "Site":
         if self.container is not None and self.environment is not None:
-            raise ValueError("an environment or a container, not both (container.python names its Python),")
+            raise ValueError(
+                "an environment or a container, not both (container.python names its Python),"
+            )
         if "\\u0000" in self.model_dump_json():
             raise ValueError("strings without a null character,")
         return self
@@ -278,7 +309,9 @@ class Site(StrictModel):
 
     def machine(self) -> Machine:
         """Return the description of its nodes."""
-        return Machine(self.gpus_per_node, self.cpus_per_node, True, self.tasks_per_node)
+        return Machine(
+            self.gpus_per_node, self.cpus_per_node, True, self.tasks_per_node
+        )
 
 
 _INIT = "`scalestudy site init NAME` writes one with every key explained."
@@ -313,7 +346,12 @@ def find_site(name: str | None, base: Path) -> Site:
             return load_site(sites_folder() / f"{known[0]}.toml")
         raise UserError(
             "the name of a site profile, in launch.site",
-            "none" + (f", and {len(known)} to choose from" if known else f", and none in {sites_folder()}"),
+            "none"
+            + (
+                f", and {len(known)} to choose from"
+                if known
+                else f", and none in {sites_folder()}"
+            ),
             f'{listed}Write site = "NAME" under [launch]; {_INIT}',
         )
     if name.endswith(".toml") or "/" in name:
@@ -364,7 +402,9 @@ def billing_unit(folder: StudyFolder) -> Bill | None:
         return None
 
 
-def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place: KeyLines) -> None:
+def _refuse_unknown(
+    table: dict[str, Any], model: type[Any], prefix: str, place: KeyLines
+) -> None:
     for key in table:
         if key not in model.model_fields:
             close = suggestion(key, model.model_fields)
@@ -381,9 +421,15 @@ def _wrong(error: ValidationError, place: KeyLines) -> UserError:
     parts = [str(part) for part in first["loc"] if isinstance(part, str)]
     key, name = (parts[0] if parts else ""), ".".join(parts[:2])
     if first["type"] == "missing":
-        return UserError(f"{name} in a site profile", f"none{place.of(name, key)}", f"Add it; {_INIT}")
+        return UserError(
+            f"{name} in a site profile",
+            f"none{place.of(name, key)}",
+            f"Add it; {_INIT}",
+        )
     kinds = {"tuple_type": "a list of strings", "dict_type": "a table of strings"}
-    expected = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    expected = (
+        first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    )
     return UserError(
         f"{kinds.get(first['type'], expected)} for {name or 'the site profile'}",
         f"{shown(first['input']) if key else 'other values'}{place.of(key)}",
@@ -405,7 +451,10 @@ def _with_paths(site: Site, base: Path) -> Site:
         image = site.container
         container = {
             "image": _absolute_path(image.image, base),
-            "binds": tuple(":".join(map(os.path.expanduser, bind.split(":"))) for bind in image.binds),
+            "binds": tuple(
+                ":".join(map(os.path.expanduser, bind.split(":")))
+                for bind in image.binds
+            ),
         }
         changes["container"] = image.model_copy(update=container)
     return site.model_copy(update=changes)

@@ -70,7 +70,9 @@ class Wrapper:
         signal.signal(signal.SIGUSR1, self._stop)
         signal.signal(signal.SIGTERM, self._stop)
         if self._submission and not self._claim():
-            _say(f"job {job} leaves: this folder belongs to another job; see job.json and began")
+            _say(
+                f"job {job} leaves: this folder belongs to another job; see job.json and began"
+            )
             return 1
         self._clear()
         _say(f"job {job} on {socket.gethostname()} of {self._queue.own_nodes()}")
@@ -82,7 +84,11 @@ class Wrapper:
             return 1
         if allocation:
             # The queue's clock may be ahead of this node's.
-            self._record(allocation.model_copy(update={"ended": max(time.time(), allocation.began)}))
+            self._record(
+                allocation.model_copy(
+                    update={"ended": max(time.time(), allocation.began)}
+                )
+            )
         final = self._judge(code)
         if final is None:
             return 0
@@ -133,7 +139,10 @@ class Wrapper:
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Ask the run to stop, before the time limit (USR1) or because the queue ends the job (TERM)."""
         self._terminated |= number == signal.SIGTERM
-        print("asked to stop (SIGTERM)" if number == signal.SIGTERM else "asked to stop", flush=True)
+        print(
+            "asked to stop (SIGTERM)" if number == signal.SIGTERM else "asked to stop",
+            flush=True,
+        )
         with contextlib.suppress(OSError, RunError):
             self._run.ask_to_stop()
 
@@ -152,11 +161,16 @@ class Wrapper:
                 warn_at = float("inf")
                 self._stop(signal.SIGUSR1, None)
             if hang and (silence := hang.check(time.monotonic())):
-                print(f"no rank has reported progress for {silence.seconds:.0f} s", flush=True)
+                print(
+                    f"no rank has reported progress for {silence.seconds:.0f} s",
+                    flush=True,
+                )
                 with contextlib.suppress(OSError, RunError):
                     self._run.write_hang(silence)
                 _end(process)
-        return process.returncode if process.returncode >= 0 else 128 - process.returncode
+        return (
+            process.returncode if process.returncode >= 0 else 128 - process.returncode
+        )
 
     def _hang_detector(self) -> HangDetector | None:
         """Return a detector of hanging ranks; None for a job of `check`, which has no point."""
@@ -166,7 +180,9 @@ class Wrapper:
             point = self._run.point()
         except ScalestudyError:  # the ranks will report it
             return None
-        return HangDetector(self._run, point.processes, point.launch.progress_timeout, every=HANG_EVERY)
+        return HangDetector(
+            self._run, point.processes, point.launch.progress_timeout, every=HANG_EVERY
+        )
 
     def _judge(self, code: int) -> int | None:
         """Return the job's final exit code; None if the job was requeued."""
@@ -199,7 +215,9 @@ class Wrapper:
         count = self._run.requeues().partition(" ")[0]
         number = int(count) + 1 if count.isdigit() else 1
         if number <= self._most:
-            write_atomically(self._folder / "requeues", f"{number} of {self._most}\n", durable=False)
+            write_atomically(
+                self._folder / "requeues", f"{number} of {self._most}\n", durable=False
+            )
             _say(f"{words}; queued again ({number} of {self._most})")
             if self._queue.requeue():
                 return True

@@ -16,10 +16,14 @@ x = torch.randn(500, 20, generator=generator)
 y = (x[:, :10].sum(1) > 0).long()
 train = DataLoader(TensorDataset(x[:400], y[:400]), batch_size=16, shuffle=True)
 test = DataLoader(TensorDataset(x[400:], y[400:]), batch_size=32)
-model = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2))
+model = torch.nn.Sequential(
+    torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2)
+)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4 * len(train))
-model, optimizer, train, test, schedule = accelerator.prepare(model, optimizer, train, test, schedule)
+model, optimizer, train, test, schedule = accelerator.prepare(
+    model, optimizer, train, test, schedule
+)
 
 for _ in workers.epochs(4, model):
     model.train()

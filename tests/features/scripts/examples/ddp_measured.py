@@ -21,8 +21,12 @@ y = (x[:, :10].sum(1) > 0).long()
 train, test = TensorDataset(x[:400], y[:400]), TensorDataset(x[400:], y[400:])
 sampler = DistributedSampler(train)
 loader = DataLoader(train, batch_size=16, sampler=sampler)
-test_loader = DataLoader(test, batch_size=25, sampler=DistributedSampler(test, shuffle=False))
-model = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2))
+test_loader = DataLoader(
+    test, batch_size=25, sampler=DistributedSampler(test, shuffle=False)
+)
+model = torch.nn.Sequential(
+    torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2)
+)
 model = model if "alone" in sys.argv else DDP(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for epoch in workers.epochs(3, model):
@@ -38,6 +42,9 @@ for epoch in workers.epochs(3, model):
         optimizer.step()
         workers.count(len(inputs), loss)
     with torch.no_grad():
-        right = sum((model(inputs).argmax(1) == labels).sum().item() for inputs, labels in test_loader)
+        right = sum(
+            (model(inputs).argmax(1) == labels).sum().item()
+            for inputs, labels in test_loader
+        )
     workers.quality("accuracy", right, len(test_loader.sampler))
 dist.destroy_process_group()

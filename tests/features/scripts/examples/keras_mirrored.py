@@ -15,7 +15,11 @@ labels = (images[:, :10].sum(1) > 5).astype("int32")
 
 def build():
     model = tf.keras.Sequential(
-        [tf.keras.Input((20,)), tf.keras.layers.Dense(32, activation="relu"), tf.keras.layers.Dense(2)]
+        [
+            tf.keras.Input((20,)),
+            tf.keras.layers.Dense(32, activation="relu"),
+            tf.keras.layers.Dense(2),
+        ]
     )
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer="adam", loss=loss, metrics=["accuracy"])

@@ -22,7 +22,9 @@ class Averaged(keras.optimizers.SGD):
 
 images = np.random.default_rng(0).random((200, 20), dtype="float32")
 labels = (images[:, :10].sum(1) > 5).astype("int32")
-model = keras.Sequential([keras.Input((20,)), keras.layers.Dense(2, kernel_initializer="zeros")])
+model = keras.Sequential(
+    [keras.Input((20,)), keras.layers.Dense(2, kernel_initializer="zeros")]
+)
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile(optimizer=Averaged(0.1), loss=loss, metrics=["accuracy"])
 callback = scalestudy.workers().keras_callback("accuracy")

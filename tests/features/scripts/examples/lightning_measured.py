@@ -15,7 +15,9 @@ workers = scalestudy.workers()
 class Model(L.LightningModule):
     def __init__(self):
         super().__init__()
-        self.net = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2))
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2)
+        )
 
     def training_step(self, batch, batch_idx):
         x, y = batch
