@@ -30,7 +30,7 @@ def main(errand: dict[str, Any]) -> None:
     at_once = kind.workers_at_once(errand["workers"])
     set_variables(errand, placement, kind)
 
-    from scalestudy.engines.tensorflow.tensorflow_engine import begin, set_up
+    from scalestudy.engines.tensorflow.engine import begin, set_up
 
     set_up(
         threads=len(cores.granted()),
@@ -119,7 +119,7 @@ def loop(errand: dict[str, Any], placement: Any) -> float:
     import numpy as np
     import tensorflow as tf
 
-    from scalestudy.engines.tensorflow.keras_optimizers import fuse
+    from scalestudy.engines.tensorflow.optimizers import fuse
 
     def sum_of_replicas(gradients: list[Any]) -> list[Any]:
         context = tf.distribute.get_replica_context()

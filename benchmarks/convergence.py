@@ -43,7 +43,7 @@ def train(workers: int, rule: str, seed: int) -> dict[str, Any]:
     from scalestudy.data.store.preparation import prepare
     from scalestudy.engines.group import join
     from scalestudy.engines.keras.arithmetic import begin
-    from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
+    from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 

@@ -233,9 +233,9 @@ def rank_main(errand: dict[str, Any]) -> None:
     from scalestudy.util.modules import without_unused
 
     with without_unused(engine_traits(DEFAULT).unused):
-        from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
+        from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.tensorflow_engine import begin, set_up
+    from scalestudy.engines.tensorflow.engine import begin, set_up
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 

@@ -23,7 +23,7 @@ from lanes import (  # noqa: F401 (hooks)
     pytest_xdist_make_scheduler,
 )
 from scalestudy.cli import main
-from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE
+from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.util.modules import without_unused
 from synthetic_result import FakeLauncher
 from time_limit import pytest_runtest_call, pytest_runtest_setup  # noqa: F401 (hooks)
@@ -106,7 +106,7 @@ def framework() -> Any:
     """
     import tensorflow as tf
 
-    from scalestudy.engines.tensorflow.tensorflow_engine import set_up
+    from scalestudy.engines.tensorflow.engine import set_up
 
     set_up(cpu_devices=DEVICES)
     return tf

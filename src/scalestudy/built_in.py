@@ -5,8 +5,8 @@ Registries are below what they find, so only this file, which belongs to no pack
 
 BUILT_IN = {
     "scalestudy.engines": {
-        "tensorflow": "scalestudy.engines.tensorflow.tensorflow_traits:ENGINE",
-        "torch": "scalestudy.engines.torch.torch_traits:ENGINE",
+        "tensorflow": "scalestudy.engines.tensorflow.traits:ENGINE",
+        "torch": "scalestudy.engines.torch.traits:ENGINE",
     },
     "scalestudy.launchers": {
         "local": "scalestudy.launch.local:LOCAL",

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.engines.tensorflow.tensorflow_traits import TensorFlowTraits
-from scalestudy.engines.torch.torch_traits import TorchTraits
+from scalestudy.engines.tensorflow.traits import TensorFlowTraits
+from scalestudy.engines.torch.traits import TorchTraits
 from scalestudy.util.errors import UserError
 
 

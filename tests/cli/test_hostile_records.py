@@ -32,7 +32,7 @@ from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.permission import RULES
 from scalestudy.store.records import JobRecord
 from scalestudy.store.study_folder import StudyFolder
-from scalestudy.tasks.task_file import import_file
+from scalestudy.tasks.file import import_file
 from synthetic_result import finish
 
 STUDY = """

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.resolve import resolve
-from scalestudy.engines.tensorflow.tensorflow_traits import tf_config
+from scalestudy.engines.tensorflow.traits import tf_config
 from scalestudy.util.errors import UserError
 
 

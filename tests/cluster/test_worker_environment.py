@@ -21,7 +21,7 @@ from scalestudy.cluster.worker_environment import (
     process_environment,
     refuse_missing,
 )
-from scalestudy.engines.tensorflow.tensorflow_traits import (
+from scalestudy.engines.tensorflow.traits import (
     BY_SERVERS,
     BY_TF_CONFIG,
     ENGINE,

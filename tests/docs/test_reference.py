@@ -74,7 +74,7 @@ def test_operations_of_augmentation_with_their_defaults() -> None:
 
 
 def test_names_of_a_task_file() -> None:
-    source = (SOURCE / "scalestudy" / "tasks" / "task_trial.py").read_text(
+    source = (SOURCE / "scalestudy" / "tasks" / "trial.py").read_text(
         "utf-8"
     )  # it imports a framework
     (optional,) = re.findall(r'^_NAMES = """(.*?)"""', source, re.MULTILINE | re.DOTALL)

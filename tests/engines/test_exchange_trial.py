@@ -9,7 +9,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.config.settings import LaunchSettings
 from scalestudy.engines import exchange_trial
 from scalestudy.engines.tensorflow.replicas import TensorGroup
-from scalestudy.engines.tensorflow.tensorflow_trial import TensorFlowTrial
+from scalestudy.engines.tensorflow.trial import TensorFlowTrial
 from scalestudy.plugins.engines import all_collectives, collective
 from scalestudy.util.errors import RunError
 

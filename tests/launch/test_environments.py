@@ -21,14 +21,14 @@ from scalestudy.config.file import study_toml
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
 from scalestudy.data.store.preparation import prepare
-from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE
+from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.hardware.installed import Built
 from scalestudy.launch import environments
 from scalestudy.launch.environments import build_task, refuse_missing_software
 from scalestudy.launch.queue.queue_launcher import job_script
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, started_in
-from scalestudy.tasks.task_file import REMEDY
+from scalestudy.tasks.file import REMEDY
 from scalestudy.util.errors import UserError
 from sites import RUN, SCRIPT, SUBMISSION, site
 

@@ -33,11 +33,11 @@ MODULES = (
     "ipykernel_launcher",
     "scalestudy",
     "scalestudy.worker",
-    "scalestudy.engines.tensorflow.tensorflow_trial",
-    "scalestudy.engines.torch.torch_trial",
+    "scalestudy.engines.tensorflow.trial",
+    "scalestudy.engines.torch.trial",
     "scalestudy.features.predict.model_worker",
     "scalestudy.launch.host_agent",
-    "scalestudy.tasks.task_child",
+    "scalestudy.tasks.child",
     "silent_worker",
     "stand_in",
     "supervised_call",
@@ -172,7 +172,7 @@ def engine_of(start: PythonStart) -> str:
         program == "scalestudy" and not {*arguments} & {*TRAINING}
     ):
         return ""
-    if program == "torch_steps.py" or program.endswith("torch_trial"):
+    if program == "torch_steps.py" or program.endswith("torch.trial"):
         return "torch"
     text = " ".join(arguments)
     for name in (*arguments, *(f"{name}/point.json" for name in arguments)):

@@ -40,8 +40,8 @@ GROUPS = {
     "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),
     "PyTorch": (
         "engines/torch/test_equality.py",
-        "engines/torch/test_torch_script.py",
-        "engines/torch/test_torch_modules.py",
+        "engines/torch/test_script.py",
+        "engines/torch/test_modules.py",
         "test_gpu_benchmark.py",
     ),
     "course": ("test_course.py",),

@@ -54,7 +54,7 @@ def main(cases_file: str, out: str) -> None:
 
     compiled = any(case["point"]["train"].get("xla") for case in cases)
     if strategy.engine == "tensorflow":
-        from scalestudy.engines.tensorflow.tensorflow_engine import set_up
+        from scalestudy.engines.tensorflow.engine import set_up
 
         set_up(
             at_once=DEVICES,

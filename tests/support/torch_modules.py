@@ -23,13 +23,13 @@ from scalestudy.engines.group import join
 from scalestudy.engines.keras.arithmetic import begin
 from scalestudy.engines.keras.layer_context import Working, working
 from scalestudy.engines.keras.phases import flops_of
-from scalestudy.engines.torch.torch_engine import ENGINE
-from scalestudy.engines.torch.torch_layers import (
+from scalestudy.engines.torch.engine import ENGINE
+from scalestudy.engines.torch.layers import (
     RunningStatistics,
     adapt_model,
     batch_norms,
 )
-from scalestudy.engines.torch.torch_optimizers import make_optimizer
+from scalestudy.engines.torch.optimizers import make_optimizer
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks import cnn, torch_cnn, torch_unet, unet

@@ -32,8 +32,8 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import join
 from scalestudy.engines.keras.arithmetic import begin
 from scalestudy.engines.keras.private import keep_wide_types
-from scalestudy.engines.torch import torch_optimizers
-from scalestudy.engines.torch.torch_engine import ENGINE, without_tensorflow
+from scalestudy.engines.torch import optimizers
+from scalestudy.engines.torch.engine import ENGINE, without_tensorflow
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.tasks import label_losses
 from scalestudy.training.session import Session
@@ -143,11 +143,11 @@ def on_meta() -> Iterator[Device]:
 
     A name as the device would make Keras take tensors on it for symbols of its own.
     """
-    device, fused = Device(), [*torch_optimizers.FUSED, "meta"]
+    device, fused = Device(), [*optimizers.FUSED, "meta"]
     global_state.set_global_attribute("torch_device", torch.device("meta"))
     with ExitStack() as kept:
         for patch in (
-            mock.patch.object(torch_optimizers, "FUSED", fused),
+            mock.patch.object(optimizers, "FUSED", fused),
             mock.patch(
                 "torch.optim.optimizer._get_fused_kernels_supported_devices",
                 return_value=fused,

@@ -23,9 +23,10 @@ import torch_modules
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.samples import Slice
 from scalestudy.engines.keras.arithmetic import begin
-from scalestudy.engines.torch import torch_group, torch_step
-from scalestudy.engines.torch.torch_engine import ENGINE, refuse_other_architectures
-from scalestudy.engines.torch.torch_trainer import CudaMark
+from scalestudy.engines.torch import group as torch_group
+from scalestudy.engines.torch import step as torch_step
+from scalestudy.engines.torch.engine import ENGINE, refuse_other_architectures
+from scalestudy.engines.torch.trainer import CudaMark
 from scalestudy.tasks import torch_cnn, torch_unet
 from scalestudy.util.errors import RunError, UserError
 from torch_modules import FOLDER, point_of, session

@@ -183,7 +183,7 @@ def test_what_learns_nothing_has_no_quality_where_a_model_does_not_tell_its_outp
     write,
 ):
     from scalestudy.engines.tensorflow.replicas import CompiledReplicas, TensorGroup
-    from scalestudy.engines.tensorflow.tensorflow_trainer import CompiledEvaluation
+    from scalestudy.engines.tensorflow.trainer import CompiledEvaluation
 
     task = load_task(write(SUBCLASSED), DATA)
     alone = CompiledReplicas(TensorGroup(0, 1), 1, slices=[(0, 1)], size=1)

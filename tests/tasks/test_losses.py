@@ -11,8 +11,8 @@ from distributed_evaluation import evaluated_set
 from scalestudy.config.objectives import LOSSES, WEIGHTED, loss_terms
 from scalestudy.losses import bce, dice, focal
 from scalestudy.tasks.label_losses import NAMED, sum_of
+from scalestudy.tasks.loss import loss_of, resolve_loss
 from scalestudy.tasks.task import DataInfo
-from scalestudy.tasks.task_loss import loss_of, resolve_loss
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

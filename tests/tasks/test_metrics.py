@@ -20,8 +20,8 @@ from scalestudy.config.objectives import LOSSES, METRICS, known, loss_terms, met
 from scalestudy.data.images.tiles import cut, cut_mask, tiles_of
 from scalestudy.tasks.label_losses import cross_entropy, sum_of
 from scalestudy.tasks.label_metrics import NAMED, IoU
+from scalestudy.tasks.metrics import OF_NUMBERS, make_metric, metrics_of, sense_of
 from scalestudy.tasks.task import DataInfo
-from scalestudy.tasks.task_metrics import OF_NUMBERS, make_metric, metrics_of, sense_of
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

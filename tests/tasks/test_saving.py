@@ -7,7 +7,7 @@ from keras import layers
 
 from scalestudy.tasks.load import load_task
 from scalestudy.tasks.task import DataInfo
-from scalestudy.tasks.task_trial import prove_savable
+from scalestudy.tasks.trial import prove_savable
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

@@ -32,7 +32,7 @@ def session(sets, placement, two_devices):
     The data is the task's own set, or the set named `data`; `weights` are prepared class weights.
     """
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE, begin
+    from scalestudy.engines.tensorflow.engine import ENGINE, begin
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 

@@ -49,7 +49,7 @@ def sets(tmp_path_factory):
 def quality(sets, framework, placement, tmp_path):
     """Return the quality of the best constant answer over a whole set: quality(set, layers, metric)."""
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.tensorflow_trainer import CompiledEvaluation
+    from scalestudy.engines.tensorflow.trainer import CompiledEvaluation
     from scalestudy.tasks.load import load_task
     from scalestudy.tasks.task import DataInfo
 

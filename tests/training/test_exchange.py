@@ -43,7 +43,7 @@ def test_a_sum_that_is_held_back_until_the_first_layers_gradient_is_not(held):
 
 
 def test_an_overflow_of_one_worker_leaves_the_step_out_on_both(framework, two_devices):
-    from scalestudy.engines.tensorflow.keras_optimizers import LossScale
+    from scalestudy.engines.tensorflow.optimizers import LossScale
 
     tf, replicas = framework, two_devices.replicas
     with replicas.scope():

@@ -48,7 +48,7 @@ def test_the_backbone_stays_as_it_is_and_then_learns(session):
 
 
 def test_the_optimizer_of_a_phase_counts_from_its_first_step(session, monkeypatch):
-    from scalestudy.engines.tensorflow.tensorflow_trainer import TensorFlowTrainer
+    from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 
     begins, plain = [], TensorFlowTrainer._train_call
 

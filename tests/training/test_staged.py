@@ -45,7 +45,7 @@ def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
 
     from scalestudy.data import loader
     from scalestudy.data.loader import Slice
-    from scalestudy.engines.tensorflow import tensorflow_trainer as steps
+    from scalestudy.engines.tensorflow import trainer as steps
 
     read, computed = set(), set()
     scaled = steps.scale_inputs
@@ -73,10 +73,10 @@ def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
 def test_devices_that_are_given_their_slices_compute_the_same_bit_for_bit(
     regression, monkeypatch
 ):
-    from scalestudy.engines.tensorflow import staging, tensorflow_trainer
+    from scalestudy.engines.tensorflow import staging, trainer
 
     before = trained(regression("mirrored", 2))
-    for module in (staging, tensorflow_trainer):
+    for module in (staging, trainer):
         monkeypatch.setattr(module, "gpu", functools.partial("CPU:{}".format))
     made = regression("mirrored", 2)
     assert trained(made) == before

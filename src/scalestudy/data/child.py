@@ -105,7 +105,7 @@ def ask_file(
     variables: Mapping[str, str] = os.environ,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
-    """Run the code of a user's file in a process of its own; see `tasks.task_child` for `work`.
+    """Run the code of a user's file in a process of its own; see `tasks.child` for `work`.
 
     Raises:
         UserError, RunError: As `ask`, or if the code does not return `within` seconds; it names the line.

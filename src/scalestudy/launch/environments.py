@@ -12,7 +12,7 @@ from scalestudy.config.settings import LaunchSettings
 from scalestudy.data.child import ask_file
 from scalestudy.hardware.installed import Built, describe_other
 from scalestudy.plugins.engines import EngineTraits, engine_traits
-from scalestudy.tasks.task_file import REMEDY
+from scalestudy.tasks.file import REMEDY
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import own_source, version
 

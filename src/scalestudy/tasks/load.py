@@ -12,26 +12,26 @@ from scalestudy.config.catalog import TASKS, is_application, task_defaults
 from scalestudy.config.objectives import metric_key, metric_term
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
 from scalestudy.data.samples import Column
+from scalestudy.tasks.file import import_file
 from scalestudy.tasks.ignored import (
     refuse_compiled,
     refuse_ignored_callbacks,
     refuse_ignored_names,
     refuse_own_steps,
 )
-from scalestudy.tasks.row_metrics import with_rows
-from scalestudy.tasks.task import DataInfo, Task, is_module, symbolic_outputs
-from scalestudy.tasks.task_file import import_file
-from scalestudy.tasks.task_loss import (
+from scalestudy.tasks.loss import (
     of_data_alone,
     refuse_unknown_loss,
     required,
     resolve_loss,
 )
-from scalestudy.tasks.task_metrics import (
+from scalestudy.tasks.metrics import (
     make_metric,
     metrics_of,
     refuse_unknown_metrics,
 )
+from scalestudy.tasks.row_metrics import with_rows
+from scalestudy.tasks.task import DataInfo, Task, is_module, symbolic_outputs
 from scalestudy.util.errors import UserError
 
 ALSO_CALLED = {

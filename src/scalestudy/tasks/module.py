@@ -10,8 +10,8 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from scalestudy.data.samples import Column, Described, leaves, map_columns
+from scalestudy.tasks.file import remedy
 from scalestudy.tasks.label_losses import LOGITS
-from scalestudy.tasks.task_file import remedy
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import locate_error
 

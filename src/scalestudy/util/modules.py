@@ -24,7 +24,7 @@ JOB_WRAPPER = "scalestudy.launch.queue.wrapper"
 """Supervises the workers of a job, on its first node."""
 INFERENCE = "scalestudy.features.predict.model_worker"
 """A process that uses a trained model."""
-TASK_FILE = "scalestudy.tasks.task_child"
+TASK_FILE = "scalestudy.tasks.child"
 """Runs the code of a user's file: to store the samples of its `read(data)`, or to build its model."""
 DESCRIBE_ENVIRONMENT = "scalestudy.hardware.installed"
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from scalestudy.engines.keras.arithmetic import explain, refuse_other_arithmetic
-from scalestudy.engines.tensorflow.tensorflow_engine import begin, op_determinism
+from scalestudy.engines.tensorflow.engine import begin, op_determinism
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.tracebacks import error_text
 

@@ -9,7 +9,7 @@ from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.keras.inference import KerasInference, open_inference
-from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
+from scalestudy.engines.tensorflow.engine import ENGINE
 from scalestudy.features.predict import model_worker
 from scalestudy.features.predict.use_model import ModelJob
 from scalestudy.store.model_record import ModelRecord

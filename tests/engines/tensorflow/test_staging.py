@@ -9,7 +9,7 @@ from scalestudy.data.loader import ALIGNMENT, Buffers, Loader, Stored
 from scalestudy.data.samples import Slice
 from scalestudy.engines.tensorflow import staging
 from scalestudy.engines.tensorflow.staging import Compiled
-from scalestudy.engines.tensorflow.tensorflow_trainer import step_of
+from scalestudy.engines.tensorflow.trainer import step_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 

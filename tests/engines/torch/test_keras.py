@@ -23,10 +23,10 @@ import json, sys
 import keras, numpy as np, torch
 from scalestudy.engines.keras.arithmetic import begin
 from scalestudy.engines.keras.private import keep_wide_types
-from scalestudy.engines.torch.torch_convolutions import keep_layout
-from scalestudy.engines.torch.torch_engine import without_tensorflow
+from scalestudy.engines.torch.convolutions import keep_layout
+from scalestudy.engines.torch.engine import without_tensorflow
 from scalestudy.tasks.task import DataInfo
-from scalestudy.tasks.task_loss import loss_of
+from scalestudy.tasks.loss import loss_of
 without_tensorflow()
 keep_wide_types()
 begin(3, "float64")

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE, TensorFlowTraits
+from scalestudy.engines.tensorflow.traits import ENGINE, TensorFlowTraits
 from scalestudy.features.check.check_files import TOPICS, Plan, read_report, write_plan
 from scalestudy.features.check.check_ranks import (
     check_here,

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE
+from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import Facts, Plan, RankAnswer
 from scalestudy.features.check.host_checks import (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.samples import Slice
 from scalestudy.engines.group import Buckets, Joined, sum_gradients
-from scalestudy.engines.tensorflow.keras_optimizers import LossScale
+from scalestudy.engines.tensorflow.optimizers import LossScale
 from scalestudy.engines.tensorflow.replicas import (
     CompiledReplicas,
     Gradient,

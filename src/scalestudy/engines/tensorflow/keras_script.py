@@ -14,7 +14,7 @@ from scalestudy.engines.script_group import OneProcess, SecretGroup
 
 
 class KerasScript:
-    """A process of a TensorFlow or Keras script that is measured; see `engines.torch.torch_script`.
+    """A process of a TensorFlow or Keras script that is measured; see `engines.torch.script`.
 
     Args:
         placement: Placement of this process.

@@ -13,7 +13,7 @@ from scalestudy.data.samples import Slice, leaves
 from scalestudy.engines.group import Buckets, Group, Joined, Replicas
 
 if TYPE_CHECKING:
-    from scalestudy.engines.tensorflow.keras_optimizers import LossScale
+    from scalestudy.engines.tensorflow.optimizers import LossScale
 
 Gradients = list[Any]
 Gradient = Callable[[Slice], tuple[Gradients, Any]]

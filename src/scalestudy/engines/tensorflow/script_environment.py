@@ -8,7 +8,7 @@ from typing import Literal
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.resolve import PROXIES
 from scalestudy.engines.script_group import hold_secret
-from scalestudy.engines.tensorflow.tensorflow_traits import (
+from scalestudy.engines.tensorflow.traits import (
     HOROVOD,
     MIRRORED,
     MULTIWORKER,

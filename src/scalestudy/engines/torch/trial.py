@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.engines.exchange_trial import ExchangeTrial, start
-from scalestudy.engines.torch.torch_traits import ENGINE
+from scalestudy.engines.torch.traits import ENGINE
 
 
 class TorchTrial(ExchangeTrial):

@@ -27,8 +27,8 @@ from scalestudy.engines.keras.inference import (
 )
 from scalestudy.engines.keras.model_files import export_model, load_model, write_whole
 from scalestudy.engines.keras.private import forbid_downloads, keep_wide_types
-from scalestudy.engines.torch.torch_group import without_exchange
-from scalestudy.engines.torch.torch_trainer import TorchTrainer
+from scalestudy.engines.torch.group import without_exchange
+from scalestudy.engines.torch.trainer import TorchTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.module import ModuleModel

@@ -12,9 +12,9 @@ from scalestudy.data.samples import Slice
 from scalestudy.engines.keras.adapt import RowNoise, adapt
 from scalestudy.engines.keras.layer_context import Working, working
 from scalestudy.engines.keras.private import all_layers, seed_generators
-from scalestudy.engines.tensorflow import tensorflow_layers
-from scalestudy.engines.tensorflow.tensorflow_engine import begin
-from scalestudy.engines.tensorflow.tensorflow_layers import BatchNorm, replace_layer
+from scalestudy.engines.tensorflow import layers as tensorflow_layers
+from scalestudy.engines.tensorflow.engine import begin
+from scalestudy.engines.tensorflow.layers import BatchNorm, replace_layer
 from scalestudy.util.errors import UserError
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]

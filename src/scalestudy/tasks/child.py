@@ -1,4 +1,4 @@
-"""`python -m scalestudy.tasks.task_child WORK REQUEST`: run the code of a user's file in its own process.
+"""`python -m scalestudy.tasks.child WORK REQUEST`: run the code of a user's file in its own process.
 
 WORK is "read", which stores the samples of `read(data)`, or "build", which builds and tries the model.
 REQUEST is JSON. The last line of output is the answer or an error.
@@ -23,7 +23,7 @@ from scalestudy.data.samples import leaves, map_columns
 from scalestudy.data.sources.custom import SPLITS, Samples, Storing, write_custom
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.plugins.engines import DEFAULT, engine_traits
-from scalestudy.tasks.task_file import FETCHED_WITHIN, import_file, limit_time, remedy
+from scalestudy.tasks.file import FETCHED_WITHIN, import_file, limit_time, remedy
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import without_unused
 from scalestudy.util.registry import load
@@ -222,7 +222,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
         from scalestudy.config.settings import ResolvedTrain, TrainSettings
         from scalestudy.tasks.load import module_of, refuse_incomplete, task_of
         from scalestudy.tasks.task import DataInfo
-        from scalestudy.tasks.task_trial import (
+        from scalestudy.tasks.trial import (
             forward,
             note_on_weights,
             notes_on,

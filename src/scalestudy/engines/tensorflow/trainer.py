@@ -20,12 +20,13 @@ from scalestudy.engines.interface import DeviceMark
 from scalestudy.engines.keras.adapt import adapt
 from scalestudy.engines.keras.arithmetic import explain
 from scalestudy.engines.keras.inference import Evaluation
-from scalestudy.engines.keras.keras_trainer import KerasTrainer, cast
 from scalestudy.engines.keras.layer_context import Working, collecting, working
 from scalestudy.engines.keras.phases import Phase, keep
 from scalestudy.engines.keras.private import take_summed
+from scalestudy.engines.keras.trainer import KerasTrainer, cast
 from scalestudy.engines.tensorflow.computed_mark import ComputedMark
-from scalestudy.engines.tensorflow.keras_optimizers import LossScale, fuse, optimizer_of
+from scalestudy.engines.tensorflow.layers import replace_layer
+from scalestudy.engines.tensorflow.optimizers import LossScale, fuse, optimizer_of
 from scalestudy.engines.tensorflow.replicas import (
     CompiledReplicas,
     Gradients,
@@ -39,7 +40,6 @@ from scalestudy.engines.tensorflow.staging import (
     scale_inputs,
     stage,
 )
-from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
 from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
 

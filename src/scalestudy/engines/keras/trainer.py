@@ -22,7 +22,7 @@ from scalestudy.engines.keras.phases import MakeOptimizer, cut, flops_of, phases
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.tasks.load import load_task
 from scalestudy.tasks.task import DataInfo, Task
-from scalestudy.tasks.task_trial import prove_savable
+from scalestudy.tasks.trial import prove_savable
 
 WATCHING = (
     keras.callbacks.EarlyStopping,

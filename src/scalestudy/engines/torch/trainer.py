@@ -18,24 +18,24 @@ from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import DeviceMark
 from scalestudy.engines.keras.arithmetic import explain
 from scalestudy.engines.keras.inference import Evaluation
-from scalestudy.engines.keras.keras_trainer import (
+from scalestudy.engines.keras.layer_context import collecting, statistics_of
+from scalestudy.engines.keras.phases import Phase, keep
+from scalestudy.engines.keras.private import untrainable
+from scalestudy.engines.keras.trainer import (
     KerasTrainer,
     array_of,
     cast,
     share_values,
 )
-from scalestudy.engines.keras.layer_context import collecting, statistics_of
-from scalestudy.engines.keras.phases import Phase, keep
-from scalestudy.engines.keras.private import untrainable
-from scalestudy.engines.torch.torch_group import TorchReplicas
-from scalestudy.engines.torch.torch_layers import (
+from scalestudy.engines.torch.group import TorchReplicas
+from scalestudy.engines.torch.layers import (
     RunningStatistics,
     SharedBuffers,
     adapt_model,
     batch_norms,
 )
-from scalestudy.engines.torch.torch_optimizers import StateDict, optimizer_of
-from scalestudy.engines.torch.torch_step import (
+from scalestudy.engines.torch.optimizers import StateDict, optimizer_of
+from scalestudy.engines.torch.step import (
     Step,
     WorkerLoss,
     scaled,

@@ -5,7 +5,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.tasks.task_child import store
+from scalestudy.tasks.child import store
 from scalestudy.util.errors import UserError
 
 FORMS = {

@@ -10,7 +10,7 @@ from scalestudy.plugins.strategies import Rendezvous, Traits
 from scalestudy.util.errors import UserError
 
 NAME = "torch"
-GROUP = "scalestudy.engines.torch.torch_group"
+GROUP = "scalestudy.engines.torch.group"
 BY_STORE = Rendezvous("tcpstore")
 """PyTorch's TCPStore listens on one interface if the host's name determines it, without authentication."""
 
@@ -94,7 +94,7 @@ class TorchTraits(EngineTraits):
 
     name = NAME
     label = "PyTorch"
-    implementation = "scalestudy.engines.torch.torch_engine:ENGINE"
+    implementation = "scalestudy.engines.torch.engine:ENGINE"
     strategies = (DDP, TORCH_SINGLE, TORCH_VIRTUAL)
     default_strategy = DDP.name
     across = DDP.name
@@ -127,11 +127,11 @@ class TorchTraits(EngineTraits):
             device="gpu",
         ),
     )
-    trial_module = "scalestudy.engines.torch.torch_trial"
+    trial_module = "scalestudy.engines.torch.trial"
     variables = tuple(RECORDED.split())
     unused = ("sklearn",)
     """Packages that Keras imports only if they are installed; see `TensorFlowTraits.unused`."""
-    script_session = "scalestudy.engines.torch.torch_script:TorchScript"
+    script_session = "scalestudy.engines.torch.script:TorchScript"
     script_modules = (
         "torch",
         "accelerate",

@@ -200,7 +200,7 @@ class TensorFlowTraits(EngineTraits):
 
     name = NAME
     label = "TensorFlow"
-    implementation = f"{PACKAGE}.tensorflow_engine:ENGINE"
+    implementation = f"{PACKAGE}.engine:ENGINE"
     strategies = (
         SINGLE,
         NATIVE,
@@ -282,7 +282,7 @@ class TensorFlowTraits(EngineTraits):
         ),
     )
     variables = tuple(RECORDED.split())
-    trial_module = f"{PACKAGE}.tensorflow_trial"
+    trial_module = f"{PACKAGE}.trial"
     script_session = f"{PACKAGE}.keras_script:KerasScript"
     unused = ("sklearn",)
     """Packages hidden while Keras is imported. It imports scikit-learn, if installed, for wrappers that no

@@ -30,7 +30,7 @@ import sys
 import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines import rendezvous
-from scalestudy.engines.torch.torch_group import join_ddp
+from scalestudy.engines.torch.group import join_ddp
 
 rank, port, address = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 rendezvous.outward_addresses = lambda: [address]
@@ -76,7 +76,7 @@ def store(monkeypatch):
     """A store, and rank 1 of two processes that exchange values through it."""
     import torch
 
-    from scalestudy.engines.torch.torch_script import StoreGroup
+    from scalestudy.engines.torch.script import StoreGroup
 
     limit = datetime.timedelta(seconds=60)
     made = torch.distributed.TCPStore(
@@ -237,7 +237,7 @@ def test_a_script_that_fails_is_said_to_by_its_true_cause_and_leaves_nothing(
 def test_parameters_of_any_shape_and_type_are_compared():
     import torch
 
-    from scalestudy.engines.torch.torch_script import TorchScript
+    from scalestudy.engines.torch.script import TorchScript
 
     session = TorchScript(Placement(0, 1, 0, 1, 0, ("localhost",), "alone"), None)
     models = [torch.nn.Linear(2, 2).bfloat16() for _ in range(2)]

@@ -15,7 +15,7 @@ from scalestudy.data.samples import Slice
 from scalestudy.engines.keras.adapt import adapt
 from scalestudy.engines.keras.layer_context import Working, collect, current
 from scalestudy.engines.keras.private import all_layers
-from scalestudy.engines.torch.torch_convolutions import keep_layout
+from scalestudy.engines.torch.convolutions import keep_layout
 from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
 

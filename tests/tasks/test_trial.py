@@ -8,11 +8,11 @@ from paths import OWN_TASK
 from scalestudy.config.catalog import task_defaults
 from scalestudy.config.settings import TrainSettings
 from scalestudy.data.store.preparation import prepare
-from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
+from scalestudy.engines.tensorflow.engine import ENGINE
+from scalestudy.tasks.file import import_file
 from scalestudy.tasks.load import load_task, task_of
 from scalestudy.tasks.task import DataInfo
-from scalestudy.tasks.task_file import import_file
-from scalestudy.tasks.task_trial import (
+from scalestudy.tasks.trial import (
     forward,
     note_on_weights,
     notes_on,

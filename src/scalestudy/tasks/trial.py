@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scalestudy.data.loader import read_rows
 from scalestudy.data.samples import Column, map_columns
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.tasks.file import remedy
 from scalestudy.tasks.task import Task
-from scalestudy.tasks.task_file import remedy
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import locate_error
 

@@ -17,9 +17,9 @@ from scalestudy.config.point import Point
 from scalestudy.config.settings import LaunchSettings
 from scalestudy.data.samples import Slice, leaves, map_columns
 from scalestudy.engines.keras.layer_context import Working, working
-from scalestudy.engines.torch.torch_group import TorchReplicas
-from scalestudy.engines.torch.torch_layers import RunningStatistics, SharedBuffers
-from scalestudy.engines.torch.torch_optimizers import ScheduledOptimizer
+from scalestudy.engines.torch.group import TorchReplicas
+from scalestudy.engines.torch.layers import RunningStatistics, SharedBuffers
+from scalestudy.engines.torch.optimizers import ScheduledOptimizer
 
 MIB = 2**20
 

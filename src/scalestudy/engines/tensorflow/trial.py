@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.engines.exchange_trial import ExchangeTrial, start
-from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE
+from scalestudy.engines.tensorflow.traits import ENGINE
 
 
 class TensorFlowTrial(ExchangeTrial):

@@ -19,7 +19,7 @@ from scalestudy.engines.keras.model_files import export_model, load_model
 from scalestudy.engines.keras.private import forbid_downloads
 from scalestudy.engines.tensorflow.installation import explain, gpu_log
 from scalestudy.engines.tensorflow.replicas import without_exchange
-from scalestudy.engines.tensorflow.tensorflow_trainer import TensorFlowTrainer
+from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.store.model_record import ModelRecord
 

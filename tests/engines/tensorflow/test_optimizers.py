@@ -9,7 +9,7 @@ import pytest
 
 from scalestudy.config.settings import Optimizer
 from scalestudy.engines.keras.private import take_summed
-from scalestudy.engines.tensorflow.keras_optimizers import (
+from scalestudy.engines.tensorflow.optimizers import (
     TableSchedule,
     fuse,
     make_optimizer,
