@@ -45,7 +45,7 @@ def other(what: str, errand: dict[str, Any], point: Point) -> float:
             log = Path(logs, f"{rank}.log")
             with (
                 open(log, "w") as file,
-                cores.only_on(granted[rank * share : (rank + 1) * share]),
+                cores.pinned_to(granted[rank * share : (rank + 1) * share]),
             ):
                 processes.append(
                     subprocess.Popen(

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from scalestudy.hardware.own_process import leave
+from scalestudy.hardware.own_process import exit_at_once
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.registry import Registry
 
@@ -45,7 +45,7 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
         folder,
         placement.rank,
         placement.size,
-        clock.heart,
+        clock.heartbeat,
         point.launch.progress_timeout,
     )
     watchdog.start()
@@ -250,7 +250,7 @@ def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) 
         near,
     )
     if share is not None:
-        cores.stay_on(share)
+        cores.pin_to(share)
     os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))
 
 
@@ -317,4 +317,4 @@ def _load_own_libraries() -> None:
 
 if __name__ == "__main__":
     _load_own_libraries()
-    leave(main(sys.argv[1:]))
+    exit_at_once(main(sys.argv[1:]))

@@ -12,7 +12,7 @@ import pytest
 import synthetic
 from scalestudy import __version__
 from scalestudy.cli.options import open_study
-from scalestudy.launch.local import terminable
+from scalestudy.launch.local import stoppable
 from scalestudy.util.errors import UserError
 
 
@@ -92,7 +92,7 @@ def test_a_signal_ends_with_the_code_that_shells_give_it(
     call, monkeypatch, number: int
 ) -> None:
     def stopped(_: object) -> None:
-        with terminable():
+        with stoppable():
             signal.raise_signal(number)
 
     monkeypatch.setattr("scalestudy.app.survey.load_study", stopped)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scalestudy.hardware import cores
 from scalestudy.hardware.cores import (
     core_by_core,
+    deal_cores,
     granted,
     share_of_others,
-    shares,
     use_by_others,
 )
 from sysfs_files import write
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 def test_within_only_these_cores_are_granted_and_afterwards_all_as_before():
     before = cores.granted()
-    with pytest.raises(ZeroDivisionError), cores.only_on(before[:1]):  # noqa: PT012
+    with pytest.raises(ZeroDivisionError), cores.pinned_to(before[:1]):  # noqa: PT012
         assert cores.granted() == before[:1]
         _ = 1 / 0
     assert cores.granted() == before
@@ -33,7 +33,7 @@ def test_within_only_these_cores_are_granted_and_afterwards_all_as_before():
 
 def test_no_cores_named_means_all_that_are_granted():
     before = cores.granted()
-    with cores.only_on([]):
+    with cores.pinned_to([]):
         assert cores.granted() == before
 
 
@@ -43,7 +43,7 @@ def test_each_gpu_of_a_node_has_whole_cores_of_its_own_numa_node(tmp_path):
         siblings = tmp_path / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list"
         write(siblings, f"{cpu % 64},{cpu % 64 + 64}")
     one, other = (*range(32), *range(64, 96)), (*range(32, 64), *range(96, 128))
-    found = shares(core_by_core(range(128), tmp_path), [other] * 4 + [one] * 4, 16)
+    found = deal_cores(core_by_core(range(128), tmp_path), [other] * 4 + [one] * 4, 16)
     assert found[0] == [cpu for core in range(32, 40) for cpu in (core, core + 64)]
     assert found[4] == [cpu for core in range(8) for cpu in (core, core + 64)]
     assert sorted(cpu for own in found for cpu in own) == list(range(128))
@@ -63,12 +63,12 @@ def test_cpus_that_the_kernel_does_not_describe_come_as_they_are_numbered(tmp_pa
 
 
 def test_who_has_the_fewest_cores_near_it_chooses_first():
-    assert shares(range(4), [range(4), range(2)], 2) == [[2, 3], [0, 1]]
+    assert deal_cores(range(4), [range(4), range(2)], 2) == [[2, 3], [0, 1]]
 
 
 def test_where_none_is_near_the_rest_is_dealt_out():
-    assert shares(range(6), [(), (), ()], 2) == [[0, 1], [2, 3], [4, 5]]
-    assert shares(range(4), [(0,), (90, 91)], 2) == [[0, 1], [2, 3]]
+    assert deal_cores(range(6), [(), (), ()], 2) == [[0, 1], [2, 3], [4, 5]]
+    assert deal_cores(range(4), [(0,), (90, 91)], 2) == [[0, 1], [2, 3]]
 
 
 @given(
@@ -77,7 +77,7 @@ def test_where_none_is_near_the_rest_is_dealt_out():
     st.integers(1, 9),
 )
 def test_no_core_is_given_twice_and_none_is_withheld(granted, near, each):
-    found = shares(sorted(granted), [sorted(cpus) for cpus in near], each)
+    found = deal_cores(sorted(granted), [sorted(cpus) for cpus in near], each)
     dealt = [cpu for own in found for cpu in own]
     assert len(set(dealt)) == len(dealt) == min(len(granted), each * len(near))
     assert set(dealt) <= granted
@@ -87,7 +87,7 @@ def test_no_core_is_given_twice_and_none_is_withheld(granted, near, each):
 @given(st.permutations(range(24)), st.integers(1, 6), st.integers(1, 6))
 def test_cores_that_are_near_one_gpu_alone_go_to_it(cpus, gpus, each):
     near = [cpus[gpu::gpus] for gpu in range(gpus)]
-    for own, around in zip(shares(range(24), near, each), near, strict=True):
+    for own, around in zip(deal_cores(range(24), near, each), near, strict=True):
         assert len(set(own) & set(around)) == min(each, len(around))
 
 

@@ -7,15 +7,15 @@ import pytest
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.launch.host_connection import HostFacts
-from scalestudy.launch.hosts import Hosts, Listed, listed, shares
+from scalestudy.launch.hosts import Hosts, ListedHost, balance_processes, parse_hosts
 from scalestudy.util.errors import UserError
 
 
 def test_hosts_are_names_with_the_number_of_their_workers():
-    assert listed(["a", "me@b:4", "c.lab"]) == (
-        Listed("a"),
-        Listed("me@b", 4),
-        Listed("c.lab"),
+    assert parse_hosts(["a", "me@b:4", "c.lab"]) == (
+        ListedHost("a"),
+        ListedHost("me@b", 4),
+        ListedHost("c.lab"),
     )
 
 
@@ -24,7 +24,7 @@ def test_hosts_are_names_with_the_number_of_their_workers():
 )
 def test_what_is_no_list_of_hosts_is_refused(hosts):
     with pytest.raises(UserError):
-        listed(hosts)
+        parse_hosts(hosts)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_is_no_list_of_hosts_is_refused(hosts):
 def test_the_first_hosts_that_suffice_get_balanced_shares(
     slots, processes, one_host, expected
 ):
-    assert shares(slots, processes, one_host=one_host) == expected
+    assert balance_processes(slots, processes, one_host=one_host) == expected
 
 
 def hosts(*gpus: int, slots: int | None = None) -> Hosts:
@@ -48,7 +48,7 @@ def hosts(*gpus: int, slots: int | None = None) -> Hosts:
         HostFacts(host=f"h{index}", version="1", cores=8, gpus=(None,) * count)
         for index, count in enumerate(gpus)
     ]
-    return Hosts(tuple(Listed(fact.host, slots) for fact in facts), tuple(facts))
+    return Hosts(tuple(ListedHost(fact.host, slots) for fact in facts), tuple(facts))
 
 
 def point(found: Hosts, workers: int, strategy: str = "native"):

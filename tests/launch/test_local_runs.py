@@ -17,10 +17,10 @@ from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.launcher import Moved
 from scalestudy.launch.local import (
     failure_of_end,
-    gone,
+    failure_to_start,
     interrupted_run,
-    unable,
-    write_down,
+    record_failure,
+    was_removed,
 )
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Cause, Failure, Hang, Sign, Stopped
@@ -200,19 +200,22 @@ def test_a_run_that_was_removed_is_told_as_that_and_one_that_cannot_be_looked_at
     assert reason == f"its folder was removed while it ran: {run.path}"
     stale = OSError(errno.ESTALE, "Stale file handle")
     monkeypatch.setattr("scalestudy.launch.local.os.stat", Mock(side_effect=stale))
-    assert not gone(run)
+    assert not was_removed(run)
 
 
 def test_what_cannot_be_written_says_what_kept_it_from_that(run):
     failure = Failure(rank=0, exit_code=1, reason="x")
-    assert write_down(run, failure) == "" and run.failure() == failure
-    assert write_down(None, failure) == "it has no folder to say so"
+    assert record_failure(run, failure) == "" and run.failure() == failure
+    assert record_failure(None, failure) == "it has no folder to say so"
     assert (
-        write_down(RunFolder(run.path / "gone"), failure)
+        record_failure(RunFolder(run.path / "gone"), failure)
         == "its folder cannot say so (No such file or directory)"
     )
 
 
 def test_what_could_not_be_started_names_the_file_and_the_reason():
     error = OSError(errno.ENOSPC, "No space left on device", "/a/b")
-    assert unable(error).reason == "it could not be run: No space left on device: /a/b"
+    assert (
+        failure_to_start(error).reason
+        == "it could not be run: No space left on device: /a/b"
+    )

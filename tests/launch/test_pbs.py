@@ -13,7 +13,7 @@ from scalestudy.config.parse import parse_study
 from scalestudy.launch.launcher import Options, Submitted, launcher_of
 from scalestudy.launch.pbs import PBS, job_view, parse_qstat
 from scalestudy.launch.queue import scheduler
-from scalestudy.launch.queue.job_script import render
+from scalestudy.launch.queue.job_script import render_script
 from scalestudy.launch.queue.point_job import JobScript
 from scalestudy.launch.queue.queue_launcher import cancel_jobs
 from scalestudy.launch.queue.scheduler import (
@@ -349,7 +349,7 @@ def test_the_id_of_a_job_is_found_whatever_is_printed_around_it(
 
 
 def script(made: JobScript) -> str:
-    return render(made, PBS.queue)
+    return render_script(made, PBS.queue)
 
 
 def directives(text: str) -> list[str]:

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from scalestudy.launch.queue.site_profile import Container, Site, load_site
-from scalestudy.launch.site_init import propose, site_template
+from scalestudy.launch.site_init import propose_values, site_template
 from scalestudy.launch.slurm import gpu_kinds, parse_sinfo
 
 DEBUG = "debug*|up|infinite|4|4|4000|gpu:h100:2\nshort|up|1:00|4|4|4000|gpu:h100:2\n"
@@ -21,7 +21,7 @@ old|down|infinite|400|16|60000|gpu:k80:4
 
 
 def values(sinfo, accounts=()):
-    return propose(parse_sinfo(sinfo), accounts)
+    return propose_values(parse_sinfo(sinfo), accounts)
 
 
 def read(text, tmp_path) -> Site:

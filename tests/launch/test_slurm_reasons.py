@@ -7,7 +7,7 @@ import pytest
 from scalestudy.app.selection import waiting_sentences
 from scalestudy.launch.launcher import PointStatus
 from scalestudy.launch.queue.scheduler import JobView
-from scalestudy.launch.slurm_reasons import explain
+from scalestudy.launch.slurm_reasons import explain_reason
 from scalestudy.store.records import JobRecord
 from scalestudy.store.study_folder import StudyFolder
 
@@ -42,7 +42,7 @@ GROUPS = {
     [(word, group) for group, words in GROUPS.items() for word in words.split()],
 )
 def test_every_reason_has_its_group_and_a_next_command(reason, group):
-    found = explain(reason)
+    found = explain_reason(reason)
     assert found.group == group
     assert found.words and found.next_command(["7"])
     assert not found.stuck or reason.split("_")[0] in found.words
@@ -62,12 +62,18 @@ def test_every_reason_has_its_group_and_a_next_command(reason, group):
     ],
 )
 def test_reasons_are_said_in_words_and_limits_by_their_names(reason, words) -> None:
-    assert explain(reason).words == words
+    assert explain_reason(reason).words == words
 
 
 def test_nodes_that_are_down_need_the_site_and_a_new_reason_is_no_guess():
-    assert explain("ReqNodeNotAvail, UnavailableNodes:node1").group == "needs the site"
-    assert (explain("SomethingNew").group, explain("SomethingNew").words) == (
+    assert (
+        explain_reason("ReqNodeNotAvail, UnavailableNodes:node1").group
+        == "needs the site"
+    )
+    assert (
+        explain_reason("SomethingNew").group,
+        explain_reason("SomethingNew").words,
+    ) == (
         "unknown",
         "SomethingNew",
     )
@@ -82,7 +88,9 @@ def test_points_that_wait_for_the_same_share_a_sentence_with_the_next_command(
         )
         view = JobView(job=job.job, state="PENDING", reason=reason)
         point = folder.points()[number]
-        return PointStatus(point, "queued", job=job, view=view, waiting=explain(reason))
+        return PointStatus(
+            point, "queued", job=job, view=view, waiting=explain_reason(reason)
+        )
 
     statuses = [waits(0, "Priority"), waits(1, "JobHeldUser"), waits(2, "JobHeldUser")]
     stuck, others = waiting_sentences(statuses)

@@ -26,8 +26,8 @@ from scalestudy.launch.study_status import (
     answers_file,
     derive,
     forget_answers,
-    load,
     poll,
+    read_answers,
     study_status,
 )
 from scalestudy.store.launcher_process import LauncherProcess
@@ -347,7 +347,7 @@ def test_an_answer_is_kept_in_the_folder_and_serves_the_next_one_who_asks(
     poll(tmp_path, SLURM.queue, ["1"], now=101, must=True)
     assert asked() == 2
     forget_answers(tmp_path)
-    assert load(tmp_path, "slurm") == Answers()
+    assert read_answers(tmp_path, "slurm") == Answers()
 
 
 def test_a_silent_slurm_leaves_the_last_answer_with_its_age(
@@ -377,7 +377,7 @@ def test_without_accounting_and_memory_a_job_is_unknown(slurm, tmp_path: Path) -
 @pytest.mark.parametrize("text", ["", "{", '{"tried": "soon"}', '{"tried": "NaN"}'])
 def test_a_damaged_answer_is_none(tmp_path: Path, text: str) -> None:
     answers_file(tmp_path, "slurm").write_text(text)
-    assert load(tmp_path, "slurm") == Answers()
+    assert read_answers(tmp_path, "slurm") == Answers()
 
 
 DIGITS = "fedcba9876543210"

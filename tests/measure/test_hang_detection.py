@@ -12,10 +12,10 @@ from scalestudy.measure.hang_detection import (
     describe_hang,
     describe_silence,
     due_after,
+    extend_limit,
     first_hung,
     first_stopped,
-    granted,
-    stalled_for,
+    stalled_seconds,
 )
 from scalestudy.store.records import Hang, Sign
 
@@ -123,15 +123,15 @@ def test_a_rank_without_heartbeats_is_named_before_those_that_wait_for_it():
 )
 def test_a_run_is_as_silent_as_the_rank_that_is_furthest_behind(moved, due, expected):
     signs = [sign(rank, 3, moved=time, due=due) for rank, time in enumerate(moved)]
-    assert stalled_for(signs, 100.0) == expected
+    assert stalled_seconds(signs, 100.0) == expected
 
 
 @pytest.mark.parametrize("ahead", [-25.0, 0.0, 25.0])
 def test_how_long_a_living_rank_has_not_moved_is_told_by_its_own_clock(ahead):
     here = sign(0, 3, moved=95.0 + ahead, written=99.0 + ahead, due=120)
-    assert stalled_for([here], 100.0) == (0, False)
+    assert stalled_seconds([here], 100.0) == (0, False)
     stands = here.model_copy(update={"moved": 30.0 + ahead})
-    assert stalled_for([here, stands], 100.0) == (65, True)
+    assert stalled_seconds([here, stands], 100.0) == (65, True)
 
 
 @pytest.mark.parametrize(
@@ -157,26 +157,26 @@ def test_a_step_may_take_twenty_times_the_slowest_and_other_phases_what_the_stud
 def test_a_rank_that_waits_for_another_waits_as_long_as_that_one_may_take():
     mark, own = ProgressMark(30, "step", 1, 5, 0.0, 0.1), sign(1, 30, due=120)
     assert (
-        granted(mark, 120, [sign(0, 27, due=600), own]) == 600
+        extend_limit(mark, 120, [sign(0, 27, due=600), own]) == 600
     )  # rank 0 writes a checkpoint
-    assert granted(mark, 120, [sign(0, 30, due=120), own]) == 120
-    assert granted(mark, 120, [sign(0, 33, due=600), own]) == 120
+    assert extend_limit(mark, 120, [sign(0, 30, due=120), own]) == 120
+    assert extend_limit(mark, 120, [sign(0, 33, due=600), own]) == 120
 
 
 def test_phases_are_told_when_they_are_entered_and_left():
     clock, seen = PhaseClock(), []
     with clock.phase("build"):
         with clock.phase("compile"):
-            seen.append(clock.heart.last.phase)
-        seen.append(clock.heart.last.phase)
-    assert [*seen, clock.heart.last.phase] == ["compile", "build", "start-up"]
-    assert clock.heart.last.number == 4
+            seen.append(clock.heartbeat.last.phase)
+        seen.append(clock.heartbeat.last.phase)
+    assert [*seen, clock.heartbeat.last.phase] == ["compile", "build", "start-up"]
+    assert clock.heartbeat.last.number == 4
 
 
 def test_a_rank_that_stands_still_in_its_part_of_a_step_is_behind_those_that_wait_for_it():
     waits, still, evaluates = Heartbeat(), Heartbeat(), Heartbeat()
-    for heart in (waits, still):
-        heart.step(1, 0, "step")
+    for heartbeat in (waits, still):
+        heartbeat.step(1, 0, "step")
     waits.exchange()
     waits.exchange()  # a second step of the same call
     assert (waits.last.number, waits.last.phase) == (still.last.number + 2, "backward")
@@ -190,13 +190,13 @@ def test_the_slowest_step_is_known_and_other_phases_are_none(monkeypatch):
     monkeypatch.setattr(
         "scalestudy.measure.hang_detection.time.monotonic", lambda: next(times)
     )
-    heart = Heartbeat()
-    heart.enter("input")  # after 1 s of start-up
-    heart.enter("step")  # after 3 s of waiting
-    heart.enter("callbacks")  # after 2 s
-    assert heart.last.slowest == 3.0
-    heart.enter("input")  # after 90 s
-    assert heart.last.slowest == 3.0
+    heartbeat = Heartbeat()
+    heartbeat.enter("input")  # after 1 s of start-up
+    heartbeat.enter("step")  # after 3 s of waiting
+    heartbeat.enter("callbacks")  # after 2 s
+    assert heartbeat.last.slowest == 3.0
+    heartbeat.enter("input")  # after 90 s
+    assert heartbeat.last.slowest == 3.0
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,9 @@ def silent_at(phase: str, folder: RunFolder, engine: Linear, clock: PhaseClock) 
             threading.Event().wait()
 
         Loader.epoch = stalled
-    Watchdog(folder, 0, 1, clock.heart, folder.point().launch.progress_timeout).start()
+    Watchdog(
+        folder, 0, 1, clock.heartbeat, folder.point().launch.progress_timeout
+    ).start()
 
 
 def with_callbacks(trainer: LinearTrainer) -> LinearTrainer:

@@ -34,25 +34,25 @@ def hang(does: str) -> None:
 
 def work(part):
     folder, placement, clock = part.folder, part.placement, part.clock
-    plan, heart = json.loads(os.environ["PLAN"]), clock.heart
+    plan, heartbeat = json.loads(os.environ["PLAN"]), clock.heartbeat
     counts = [folder.path / f"at-{rank}" for rank in range(placement.size)]
     (folder.path / f"here-{placement.rank}").touch()
     while len(list(folder.path.glob("here-*"))) < placement.size:
-        heart.enter("join")
+        heartbeat.enter("join")
         time.sleep(0.01)
-    heart.last = heart.last._replace(
+    heartbeat.last = heartbeat.last._replace(
         number=100
     )  # the same on all ranks, however long they waited
     for step in range(STEPS):
-        heart.enter("input")
-        heart.enter("step")
+        heartbeat.enter("input")
+        heartbeat.enter("step")
         with open(counts[placement.rank], "ab") as own:
             own.write(b".")
         while any(not each.exists() or each.stat().st_size <= step for each in counts):
             if plan.get("gives_up") and peer_is_lost(folder):
                 raise RuntimeError("connection closed by peer")
             time.sleep(0.01)
-        heart.step(1, step + 1, "callbacks")
+        heartbeat.step(1, step + 1, "callbacks")
         if (placement.rank, step) == (plan.get("rank"), plan.get("step")):
             # Wait for a heartbeat that reports this step; none follows it.
             while not any(

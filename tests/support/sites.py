@@ -5,7 +5,7 @@ from typing import Any
 
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
-from scalestudy.launch.queue.job_script import render
+from scalestudy.launch.queue.job_script import render_script
 from scalestudy.launch.queue.point_job import JobScript, expand_for, layout
 from scalestudy.launch.queue.site_profile import Site
 from scalestudy.launch.slurm import SLURM
@@ -35,4 +35,4 @@ def job(
 
 
 def job_script(made: JobScript) -> str:
-    return render(made, SLURM.queue)
+    return render_script(made, SLURM.queue)

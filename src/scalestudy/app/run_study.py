@@ -18,7 +18,7 @@ from scalestudy.config.point import Point
 from scalestudy.launch.launcher import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.queue_launcher import (
     QueueLauncher,
-    goes_on,
+    can_continue,
     next_submission,
 )
 from scalestudy.launch.study_status import study_status
@@ -28,7 +28,7 @@ from scalestudy.util.errors import RunError, UserError
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, after something was started. `goes_on`: whether that continues without this process."""
+    """Ctrl-C, after something was started. `can_continue`: whether that continues without this process."""
 
     def __init__(self, *, goes_on: bool) -> None:
         self.goes_on = goes_on
@@ -249,7 +249,7 @@ def _in_queue(plan: Survey, listener: Listener) -> Overview:
             resumed = {
                 status.name
                 for status in overview.points
-                if goes_on(status) and again(status)
+                if can_continue(status) and again(status)
             }
             points = plan.in_order(left | resumed)
             if not points:

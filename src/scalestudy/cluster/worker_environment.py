@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from scalestudy.hardware import installed
-from scalestudy.hardware.cores import shares
+from scalestudy.hardware.cores import deal_cores
 from scalestudy.hardware.devices import ORDER, dealt, read_gpus, showing
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
 from scalestudy.plugins.engines import EngineTraits
@@ -126,7 +126,7 @@ def own_cores(
     if near:
         devices = len(near) // placement.local_size
         first = placement.local_rank * devices
-        parts = shares(granted, near, need // devices)[first : first + devices]
+        parts = deal_cores(granted, near, need // devices)[first : first + devices]
         return sorted(core for share in parts for core in share)
     first = placement.local_rank * need
     return sorted(granted)[first : first + need]

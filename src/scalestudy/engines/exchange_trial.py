@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Group, join
 from scalestudy.hardware.no_gpus import Build, why_not_listed
-from scalestudy.hardware.own_process import leave
+from scalestudy.hardware.own_process import exit_at_once
 from scalestudy.plugins.engines import EngineTraits, collective
 from scalestudy.util.errors import RunError
 from scalestudy.util.modules import without_unused
@@ -71,7 +71,7 @@ def start(trial: ExchangeTrial, traits: EngineTraits) -> None:
     except Exception:
         traceback.print_exc()
         code = 1
-    leave(code)
+    exit_at_once(code)
 
 
 def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> int:

@@ -20,7 +20,7 @@ def granted() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def stay_on(cpus: Iterable[int]) -> None:
+def pin_to(cpus: Iterable[int]) -> None:
     """Restrict this thread, and processes that it starts, to these CPUs; no effect without support.
 
     Raises:
@@ -31,19 +31,19 @@ def stay_on(cpus: Iterable[int]) -> None:
 
 
 @contextlib.contextmanager
-def only_on(cpus: Iterable[int]) -> Iterator[None]:
+def pinned_to(cpus: Iterable[int]) -> Iterator[None]:
     """Within the context, restrict the calling thread, and processes that it starts, to these CPUs.
 
     Without CPUs, there is no restriction.
     """
     wanted, before = list(cpus), granted()
     if wanted:
-        stay_on(wanted)
+        pin_to(wanted)
     try:
         yield
     finally:
         if wanted:
-            stay_on(before)
+            pin_to(before)
 
 
 def cpu_model() -> str:
@@ -56,7 +56,7 @@ def cpu_model() -> str:
     return platform.processor()
 
 
-def shares(
+def deal_cores(
     granted: Sequence[int], near: Sequence[Sequence[int]], count: int
 ) -> list[list[int]]:
     """Assign `count` of the granted CPUs to every GPU: first those near it, then any that are left.

@@ -177,10 +177,10 @@ def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
     A GPU with MIG is replaced by its first instance, the only one that CUDA shows.
     """
     every = read_gpus()
-    names = named(environment)
+    names = visible_names(environment)
     if names is None:
         names = [str(gpu.index) for gpu in every if gpu.instances != ()]
-    return resolve(names, every)
+    return resolve_gpus(names, every)
 
 
 def visible_uuids(environment: Mapping[str, str]) -> list[str]:
@@ -274,13 +274,13 @@ def set_bits(words: Any) -> tuple[int, ...]:
     )
 
 
-def named(environment: Mapping[str, str]) -> list[str] | None:
+def visible_names(environment: Mapping[str, str]) -> list[str] | None:
     """Return the names in CUDA_VISIBLE_DEVICES; None if it is not set, in which case CUDA shows all GPUs."""
     value = environment.get(VISIBLE)
     return None if value is None else [name.strip() for name in value.split(",")]
 
 
-def resolve(names: Sequence[str], gpus: Sequence[Gpu]) -> list[Gpu]:
+def resolve_gpus(names: Sequence[str], gpus: Sequence[Gpu]) -> list[Gpu]:
     """Return the GPUs that CUDA shows for these names: those before the first unknown or repeated one.
 
     Names are indices by PCI address, UUIDs, or unique prefixes of UUIDs.
@@ -324,7 +324,7 @@ def dealt(
     last yields `NO_DEVICE`, rather than another process's GPU. `gpus` are those that the environment resolves
     to; empty without NVML.
     """
-    given = named(environment) if environment.get(VISIBLE) else None
+    given = visible_names(environment) if environment.get(VISIBLE) else None
     names = [gpu.uuid for gpu in gpus]
     if not names or not all(names):
         if given is None:

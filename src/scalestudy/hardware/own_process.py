@@ -100,7 +100,7 @@ def has_ended(child: int) -> bool:
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def leave(code: int) -> NoReturn:
+def exit_at_once(code: int) -> NoReturn:
     """End this process at once: threads of a framework may still wait for peers that have already left."""
     sys.stdout.flush()
     sys.stderr.flush()

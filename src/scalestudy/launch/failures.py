@@ -218,7 +218,7 @@ INTERRUPTED = (
     "LOST",
 )
 """Ends of jobs that the run did not cause: it can continue from its checkpoint."""
-ABLE_TO_GO_ON = 75
+STOPPED_EXIT_CODE = 75
 """Exit code of a job script that stopped at a checkpoint and could not requeue itself."""
 _START = re.compile(r"\d{4}-\d\d-\d\dT\S+Z job ")
 _NO_CAUSE = re.compile(
@@ -282,7 +282,7 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
     code = run.exit_code()
     if code is None:
         code = view.exit_code or None
-    state = "STOPPED" if code == ABLE_TO_GO_ON else view.state
+    state = "STOPPED" if code == STOPPED_EXIT_CODE else view.state
     first = first_cause(run.causes()) if state not in INTERRUPTED else None
     if (
         first

@@ -142,13 +142,13 @@ def _commands(
 
 def _watch(lines: _Input, start: WorkersStart, workers: WorkerProcesses) -> None:
     """Tell which workers end, until all have ended or the input has."""
-    told = 0
+    reported = 0
     while True:
         more, running = lines.lines(POLL), workers.running()
         ends = list(workers.ends().items())
-        for index, code in ends[told:]:
+        for index, code in ends[reported:]:
             _say(WorkerEnded(rank=start.ranks[index], code=code))
-        told = len(ends)
+        reported = len(ends)
         if more is None or not running:
             return
 

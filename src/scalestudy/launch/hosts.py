@@ -37,14 +37,14 @@ _ITEM = re.compile(rf"({_NAME})(?::{_COUNT})?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedHost:
     """A host as listed: its name for ssh, and its largest number of workers; None if the list has none."""
 
     name: str
     slots: int | None = None
 
 
-def listed(hosts: Sequence[str] | None, where: str = "") -> tuple[Listed, ...]:
+def parse_hosts(hosts: Sequence[str] | None, where: str = "") -> tuple[ListedHost, ...]:
     """Return the hosts of `launch.hosts`.
 
     Raises:
@@ -66,7 +66,7 @@ def listed(hosts: Sequence[str] | None, where: str = "") -> tuple[Listed, ...]:
                 f"{text!r}{where}",
                 "Correct it.",
             )
-        found.append(Listed(match[1], int(match[2]) if match[2] else None))
+        found.append(ListedHost(match[1], int(match[2]) if match[2] else None))
     names = [host.name for host in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -75,7 +75,9 @@ def listed(hosts: Sequence[str] | None, where: str = "") -> tuple[Listed, ...]:
     return tuple(found)
 
 
-def shares(slots: Sequence[int], processes: int, *, one_host: bool) -> list[int]:
+def balance_processes(
+    slots: Sequence[int], processes: int, *, one_host: bool
+) -> list[int]:
     """Return the number of processes of each host: on one, or balanced over the first hosts that suffice.
 
     Six processes on hosts with 4 slots each are 3 and 3, on hosts with 4 and 2 slots 4 and 2.
@@ -99,7 +101,7 @@ def shares(slots: Sequence[int], processes: int, *, one_host: bool) -> list[int]
 class Hosts:
     """The hosts of a study, all of which have answered."""
 
-    listed: tuple[Listed, ...]
+    listed: tuple[ListedHost, ...]
     facts: tuple[HostFacts, ...]
 
     def machine(self) -> Machine:
@@ -136,7 +138,7 @@ class Hosts:
             or self.machine().nodes(processes, launch.cpus_per_worker, launch.device)
             == 1
         )
-        counts = shares(
+        counts = balance_processes(
             self.slots(launch.cpus_per_worker, launch.device), processes, one_host=one
         )
         found, first = [], 0
@@ -148,7 +150,7 @@ class Hosts:
 
 
 @functools.cache
-def reach(hosts: tuple[Listed, ...]) -> Hosts:
+def ask_hosts(hosts: tuple[ListedHost, ...]) -> Hosts:
     """Ask all hosts what they have, once in this process.
 
     Raises:
@@ -227,7 +229,7 @@ def reserve_devices(
     Raises:
         RunError: If a host does not answer, does not see these paths, or others hold its GPUs.
     """
-    hosts = reach(listed(point.launch.hosts))
+    hosts = ask_hosts(parse_hosts(point.launch.hosts))
     blocks = hosts.ranks(point)
     requests = [
         (host, _request(point, hosts, ranks, tuple(paths))) for host, ranks in blocks
@@ -313,9 +315,9 @@ def address_of(host: str, facts: HostFacts) -> str:
 
 
 def hosts_of(study: Study) -> Hosts:
-    """Return the hosts of a study, all of which have answered; see `reached`."""
-    return reach(
-        listed(study.launch.hosts, study.place.of("launch.hosts", "launch.on"))
+    """Return the hosts of a study, all of which have answered; see `ask_hosts`."""
+    return ask_hosts(
+        parse_hosts(study.launch.hosts, study.place.of("launch.hosts", "launch.on"))
     )
 
 

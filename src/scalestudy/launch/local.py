@@ -56,7 +56,7 @@ def failure_of_end(
     `failed` is the rank and the exit code (negative: a signal) of the worker that failed first as observed
     here, `when` the Unix time of that, and `kills` is `oom_kills` before the workers were started.
     """
-    if gone(run):
+    if was_removed(run):
         return Failure(
             rank=None,
             exit_code=None,
@@ -86,7 +86,7 @@ def failure_of_end(
     return Failure(rank=0, exit_code=0, reason=reason, tail=last_lines(run, "rank-0"))
 
 
-def unable(error: Exception) -> Failure:
+def failure_to_start(error: Exception) -> Failure:
     """Return the failure of a run that could not be started, or whose files are inaccessible."""
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
@@ -98,7 +98,7 @@ def unable(error: Exception) -> Failure:
     return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error}")
 
 
-def write_down(run: RunFolder | None, failure: Failure | None) -> str:
+def record_failure(run: RunFolder | None, failure: Failure | None) -> str:
     """Write a failure into the run's folder; return why that was impossible, or ""."""
     if failure is None:
         return ""
@@ -111,7 +111,7 @@ def write_down(run: RunFolder | None, failure: Failure | None) -> str:
     return ""
 
 
-def gone(run: RunFolder) -> bool:
+def was_removed(run: RunFolder) -> bool:
     """Whether a run's folder was removed; False if it is only inaccessible at the moment."""
     try:
         os.stat(run.path / "point.json")
@@ -186,7 +186,7 @@ Hold = Callable[[contextlib.ExitStack, StudyFolder, Point], Generator[Note, None
 """Reserves what a point needs until the stack is closed; yields notes while it waits."""
 
 
-def hold_here(
+def reserve_here(
     held: contextlib.ExitStack, folder: StudyFolder, point: Point
 ) -> Generator[Note, None, Held]:
     """Reserve GPUs, cores and ports of this machine; notes are yielded while other studies hold the GPUs."""
@@ -209,7 +209,7 @@ TELL_EVERY = 5.0
 
 
 def run_steps(
-    folder: StudyFolder, point: Point, hold: Hold = hold_here
+    folder: StudyFolder, point: Point, hold: Hold = reserve_here
 ) -> Generator[Note | Moved | UnrecordedFailure, None, None]:
     """Run one point, which names its prepared data set and split, to its end.
 
@@ -239,9 +239,9 @@ def run_steps(
                     run.write_disturbance(disturbance)
                     yield Note(f"{point.name} is disturbed: {disturbance.words}.")
     except (OSError, ScalestudyError) as error:
-        failure = unable(error)
-    if failure is not None and (unwritten := write_down(run, failure)):
-        if run is not None and not gone(run):
+        failure = failure_to_start(error)
+    if failure is not None and (unwritten := record_failure(run, failure)):
+        if run is not None and not was_removed(run):
             failure = failure.model_copy(
                 update={"reason": f"{failure.reason}; {unwritten}"}
             )
@@ -261,7 +261,9 @@ def _attempt(
         try:
             STOP.awaited = True
             while (
-                workers.running() and workers.first_failure() is None and not gone(run)
+                workers.running()
+                and workers.first_failure() is None
+                and not was_removed(run)
             ):
                 written = _progress_written(run)
                 if written != seen or time.monotonic() - last >= TELL_EVERY:
@@ -284,7 +286,7 @@ def _attempt(
                     break
         except (KeyboardInterrupt, GeneratorExit):
             workers.stop()
-            write_down(run, None if run.result() else STOP.failure(run))
+            record_failure(run, None if run.result() else STOP.failure(run))
             raise
         finally:
             STOP.awaited = False
@@ -341,7 +343,7 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
 
 
 @contextlib.contextmanager
-def terminable() -> Iterator[None]:
+def stoppable() -> Iterator[None]:
     """Handle SIGTERM, SIGINT and SIGHUP with `STOP` within the context; see `StopSignal`.
 
     Ignored signals, such as SIGHUP under nohup, stay ignored.
@@ -391,7 +393,7 @@ class LocalLauncher:
     title = "this machine"
     detached = False
     checked = False
-    hold = staticmethod(hold_here)
+    hold = staticmethod(reserve_here)
     guard = staticmethod(refuse_open_ports)
 
     def points(self, study: Study, options: Options) -> list[Point]:
@@ -427,7 +429,7 @@ class LocalLauncher:
         """
         if note := self.guard(points):
             yield note
-        with terminable():
+        with stoppable():
             for point in points:
                 yield from run_steps(folder, point, self.hold)
                 if STOP.number:

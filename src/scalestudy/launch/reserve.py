@@ -16,7 +16,7 @@ from scalestudy.cluster.worker_environment import ASSIGNED, assignment
 from scalestudy.config.point import Point
 from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware import devices
-from scalestudy.hardware.cores import core_by_core, shares
+from scalestudy.hardware.cores import core_by_core, deal_cores
 from scalestudy.hardware.devices import Gpu, visible_gpus
 from scalestudy.hardware.private_network import private_network
 from scalestudy.launch.launcher import Note
@@ -112,7 +112,7 @@ def cores_near(
     Cores near a GPU are preferred. If another study holds those planned for it, other near cores are tried
     first, then any.
     """
-    planned = shares(available, near, each)
+    planned = deal_cores(available, near, each)
     dealt = {core for share in planned for core in share}
     with contextlib.ExitStack() as held:
         found: list[int] = []

@@ -18,7 +18,7 @@ LONGEST = 24 * 3600
 NOT_KNOWN = "Slurm did not answer: write the cores of a node here."
 
 
-def propose(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str, Any]:
+def propose_values(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str, Any]:
     """Propose values of a site profile from sinfo's nodes and the accounts that the user may charge.
 
     The partition is the default one if it has GPUs or no partition has any; otherwise the one with the most
@@ -101,5 +101,5 @@ def ask_site() -> SlurmAnswer:
         name = slurm.cluster_name()
     except QUEUE_ERRORS as error:
         return SlurmAnswer(error=error)
-    values = propose(nodes, slurm.accounts())
+    values = propose_values(nodes, slurm.accounts())
     return SlurmAnswer(values, name, gpu_kinds(nodes, values.get("partition", "")))

@@ -32,7 +32,7 @@ from scalestudy.launch.queue.scheduler import (
 )
 from scalestudy.launch.queue.site_profile import Site, notation, seconds
 from scalestudy.launch.queue.waiting import Waiting
-from scalestudy.launch.slurm_reasons import explain
+from scalestudy.launch.slurm_reasons import explain_reason
 from scalestudy.store.records import Allocation
 from scalestudy.util.errors import UserError
 
@@ -242,7 +242,7 @@ class Slurm(Queue):
 
     def explain(self, reason: str) -> Waiting:
         """Explain why a job waits, from the reason that squeue shows."""
-        return explain(reason)
+        return explain_reason(reason)
 
     # Job scripts
 

@@ -95,7 +95,7 @@ _WILL_START = {
 }
 
 
-def explain(reason: str) -> Waiting:
+def explain_reason(reason: str) -> Waiting:
     """Explain why a job waits, from the reason that squeue shows."""
     text = reason.strip(" ()").replace("_", " ")
     word = re.split(r"[,( ]", text, maxsplit=1)[0]

@@ -16,7 +16,7 @@ from scalestudy.config.settings import LAUNCHERS
 from scalestudy.launch.failures import failure_of_job
 from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.launch.queue.scheduler import QUEUE_ERRORS, UNKNOWN, JobView, Queue
-from scalestudy.measure.hang_detection import describe_silence, stalled_for
+from scalestudy.measure.hang_detection import describe_silence, stalled_seconds
 from scalestudy.store.launcher_process import is_alive, is_recent
 from scalestudy.store.record_file import read_record, write_record
 from scalestudy.store.records import Failure, JobRecord, Record, Result
@@ -118,7 +118,7 @@ def poll(
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
     """
     wanted = list(dict.fromkeys(jobs))
-    answers = load(folder, queue.name)
+    answers = read_answers(folder, queue.name)
     if not wanted or not (must or answers.due(wanted, now=now, over=over)):
         return answers
     try:
@@ -140,7 +140,7 @@ def answers_file(folder: Path, queue: str) -> Path:
     return folder / f"queue-{queue}.json"
 
 
-def load(folder: Path, queue: str) -> Answers:
+def read_answers(folder: Path, queue: str) -> Answers:
     """Return the last answers; empty ones, which are due at once, if there are none that can be read."""
     answers = read_record(answers_file(folder, queue), Answers).record
     return answers if answers and math.isfinite(answers.tried) else Answers()
@@ -153,7 +153,7 @@ def forget_answers(folder: Path) -> None:
             file.unlink()
 
 
-def is_ours(run: RunFolder) -> bool:
+def is_own_job(run: RunFolder) -> bool:
     """Whether this user submitted the run's job or is root.
 
     A queue may hide the jobs of other users, so that an unknown job means nothing then.
@@ -166,7 +166,7 @@ def is_ours(run: RunFolder) -> bool:
 
 def is_unanswered(run: RunFolder) -> bool:
     """Whether a submission was never answered: its process has ended or has waited long enough."""
-    if not is_ours(run):
+    if not is_own_job(run):
         return False
     record, launcher = run.job(), run.launcher_process()
     if record is None or record.job or run.result() or run.failure():
@@ -425,7 +425,7 @@ class PointRun:
             return PointStatus(self.point, "missing")
         answer = answers.get(job.queue) if job else None
         view = answer.jobs.get(job.job) if answer and job else None
-        if view is not None and view.state == UNKNOWN and not is_ours(run):
+        if view is not None and view.state == UNKNOWN and not is_own_job(run):
             view = None  # ask again later; the job's own user may see it
         if view is not None and view.state == UNKNOWN and run.cancelled.exists():
             view = view.model_copy(update={"state": "CANCELLED"})
@@ -436,7 +436,7 @@ class PointRun:
         failure = run.failure() if state in UNSUCCESSFUL else None
         queue = queue_of(job.queue) if job else None
         signs = run.signs() if state == "running" else []
-        silent, still = stalled_for(signs, now)
+        silent, still = stalled_seconds(signs, now)
         reason = describe_silence(signs, now) if still else self.files.damage
         if failure is not None:
             reason = failure.reason

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from scalestudy.hardware.cores import only_on, share_of_others, use_by_others
+from scalestudy.hardware.cores import pinned_to, share_of_others, use_by_others
 from scalestudy.launch.environments import python_of, variables_of
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules
@@ -170,7 +170,7 @@ class WorkerProcesses(ProcessGroup):
                 log = held.enter_context(
                     open(command.log, "ab", opener=without_following)
                 )
-            held.enter_context(only_on(command.cpus))
+            held.enter_context(pinned_to(command.cpus))
             process = subprocess.Popen(
                 list(command.arguments),
                 env=dict(command.environment),

@@ -11,11 +11,11 @@ class PhaseClock:
     """Adds up wall-clock seconds by phase. Phases nest; an inner phase's time does not count as the outer's.
 
     `started` is the Unix time at which the process started; the time since then counts as "start-up". Every
-    change of phase is marked in `heart`.
+    change of phase is marked in `heartbeat`.
     """
 
     def __init__(self, started: float | None = None) -> None:
-        self.heart = Heartbeat()
+        self.heartbeat = Heartbeat()
         self.started = time.time() if started is None else started
         self._origin = time.perf_counter()
         self.seconds: dict[str, float] = {}
@@ -30,8 +30,8 @@ class PhaseClock:
         """Count the time of the block as phase `name`."""
         start = time.perf_counter()
         self._inner.append(0.0)
-        outer = self.heart.last.phase
-        self.heart.enter(name)
+        outer = self.heartbeat.last.phase
+        self.heartbeat.enter(name)
         try:
             yield
         finally:
@@ -39,7 +39,7 @@ class PhaseClock:
             self.seconds[name] = self.seconds.get(name, 0.0) + spent - self._inner.pop()
             if self._inner:
                 self._inner[-1] += spent
-            self.heart.enter(outer)
+            self.heartbeat.enter(outer)
 
     def add(self, name: str, seconds: float) -> None:
         """Count `seconds`, measured by the caller, as phase `name`."""

@@ -155,7 +155,7 @@ SILENT = 30.0
 """Seconds without a sign of life after which a rank may be dead: more than clocks of hosts should differ."""
 
 
-def stalled_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
+def stalled_seconds(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
     """Return the seconds, in steps of 5, since the rank with the oldest progress moved, and if that is long.
 
     It is long if it exceeds 30 s and a quarter of the rank's time limit. `now` is a Unix time. Without
@@ -283,7 +283,7 @@ def due_after(mark: ProgressMark, progress_timeout: float) -> float:
     return min(progress_timeout, max(FLOOR, TIMES * mark.slowest))
 
 
-def granted(mark: ProgressMark, due: float, signs: Sequence[Sign]) -> float:
+def extend_limit(mark: ProgressMark, due: float, signs: Sequence[Sign]) -> float:
     """Return the time limit of a rank: its own, or a longer one of a rank behind it, for which it waits.
 
     For example, only rank 0 runs callbacks and writes checkpoints, and the others wait for it in their next
@@ -309,10 +309,15 @@ class Watchdog:
         folder: RunFolder,
         rank: int,
         size: int,
-        heart: Heartbeat,
+        heartbeat: Heartbeat,
         progress_timeout: float,
     ) -> None:
-        self._folder, self._rank, self._size, self._heart = folder, rank, size, heart
+        self._folder, self._rank, self._size, self._heartbeat = (
+            folder,
+            rank,
+            size,
+            heartbeat,
+        )
         self._progress_timeout = progress_timeout
         self.interval = max(EVERY_IN_JOB if folder.in_job else EVERY, size / AT_MOST)
         self._unchanged = ProgressTimer(LOOKS * self.interval)
@@ -351,7 +356,7 @@ class Watchdog:
             if self._raised():
                 break
             if self._unchanged.seconds > due:
-                due = granted(self._heart.last, due, self._signs())
+                due = extend_limit(self._heartbeat.last, due, self._signs())
                 if self._unchanged.seconds > due:
                     break
             # If no Python thread can run at that time, faulthandler writes the stacks, before another rank
@@ -366,7 +371,7 @@ class Watchdog:
 
     def _look(self) -> float:
         """Write a heartbeat. Return the time limit of the current mark in seconds."""
-        mark = self._heart.last
+        mark = self._heartbeat.last
         due = due_after(mark, self._progress_timeout)
         self._unchanged.look(mark.number)
         now = time.time()

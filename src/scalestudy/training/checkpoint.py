@@ -202,7 +202,7 @@ class Keeper:
         assert self._agreement
         if not self._agreement.due():
             return
-        self._clock.heart.enter("exchange")
+        self._clock.heartbeat.enter("exchange")
         decision = self._agreement.within_epoch()
         if decision.keep:
             with self._session.pause():

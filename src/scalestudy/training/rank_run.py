@@ -213,10 +213,10 @@ def _serve(part: OwnPart) -> None:
     while not folder.is_released():
         marks = next((sign.marks for sign in folder.signs() if sign.rank == 0), 0)
         if marks != seen:
-            clock.heart.enter(SERVING)
+            clock.heartbeat.enter(SERVING)
         seen = marks
         time.sleep(LOOK_EVERY)
-    clock.heart.enter("leaving")
+    clock.heartbeat.enter("leaving")
 
 
 def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
@@ -266,7 +266,7 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
         _finish(folder, session, reporter, chance)
         if reporter:
             keeper.remove()
-    clock.heart.enter("leaving")
+    clock.heartbeat.enter("leaving")
     group.close()
 
 
@@ -319,11 +319,11 @@ def _finish(
         with clock.phase("proof"):
             digests, usages = session.digests(), session.usages()
         session.hosts |= {record.host for record in folder.ranks()}
-        clock.heart.enter("result")
+        clock.heartbeat.enter("result")
         _refuse_unequal(digests)
         if reporter is None:
             with clock.phase("saving"):
-                clock.heart.enter(
+                clock.heartbeat.enter(
                     "waiting"
                 )  # one mark more than rank 0, which is therefore the one behind
                 _await_result(folder)

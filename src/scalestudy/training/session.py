@@ -143,7 +143,7 @@ class Session:
             self._loader, self._evaluation_loader, self._statistics_loader = loaders(
                 point, prepared, joined.replicas, self.steps, self.trainer.stage
             )
-        self.trainer.computed = clock.heart.exchange
+        self.trainer.computed = clock.heartbeat.exchange
         self.evaluated: Callable[[EpochRecord], None] = lambda record: None
         """Called on every rank after each evaluation, while the model still has the evaluated weights."""
         self.shapes_digest = self.initial_digest = ""
@@ -166,7 +166,7 @@ class Session:
             rows = list(batches(len(self.split.train), self.point.update_batch))
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
             for first, step in itertools.product(self.trainer.phases, sizes.values()):
-                self.clock.heart.enter("compile")
+                self.clock.heartbeat.enter("compile")
                 float(
                     self.trainer.train(
                         self._loader.read(self.split.train, [step], first, epoch=0)
@@ -296,9 +296,9 @@ class Session:
     def measure(self, samples: Indices) -> dict[str, float]:
         """Return loss and metrics over `samples`, counted once; the same on every rank."""
         with self.evaluating(), self.clock.phase("evaluation"):
-            heart = self.clock.heart
+            heartbeat = self.clock.heartbeat
             return measure(
-                self.trainer, self.group, self._evaluation_loader, samples, heart
+                self.trainer, self.group, self._evaluation_loader, samples, heartbeat
             )
 
     @contextmanager
@@ -328,7 +328,7 @@ class Session:
                         self.group,
                         self._statistics_loader,
                         samples,
-                        self.clock.heart,
+                        self.clock.heartbeat,
                     )
                     stack.enter_context(trainer.with_statistics(sums))
             self._evaluating = True
@@ -371,8 +371,8 @@ class Session:
             epoch_order(self.split.train, self.point.seed, epoch),
             self._tally,
         )
-        heart = self.clock.heart
-        heart.step(epoch + 1, tally.step, "input")
+        heartbeat = self.clock.heartbeat
+        heartbeat.step(epoch + 1, tally.step, "input")
         calls = self._loader.epoch(
             order, tally.step, self.updates - tally.step, epoch=epoch
         )
@@ -380,12 +380,12 @@ class Session:
             tally.start()
             for call in calls:
                 tally.arrived()
-                heart.enter("step")
+                heartbeat.enter("step")
                 began = self.trainer.mark()
                 losses = self.trainer.train(call)
                 tally.count(call, losses, began, self.trainer.mark())
                 self.updates += call[0].steps
-                heart.step(epoch + 1, tally.step, "callbacks")
+                heartbeat.step(epoch + 1, tally.step, "callbacks")
                 callbacks.batch_end(tally.step - 1)
                 watch(
                     Moment(
@@ -396,9 +396,9 @@ class Session:
                     call, losses, self.pause, self._spent
                 ):
                     break
-                heart.enter("input")
+                heartbeat.enter("input")
                 tally.ask()
-            heart.enter("device")
+            heartbeat.enter("device")
             tally.stop(self.clock)
         self.elapsed += tally.seconds
         with self.clock.phase("exchange"):

@@ -16,13 +16,19 @@ from scalestudy.measure.hang_detection import Heartbeat
 
 
 def measure(
-    trainer: Trainer, group: Group, loader: Loader, samples: Indices, heart: Heartbeat
+    trainer: Trainer,
+    group: Group,
+    loader: Loader,
+    samples: Indices,
+    heartbeat: Heartbeat,
 ) -> dict[str, float]:
     """Return loss and metrics over `samples` (rows, shape [M], at least one); the same on every rank.
 
     Each process evaluates its slices. `loader` must yield calls of one step.
     """
-    sums = sum_over_workers(trainer, trainer.evaluate, group, loader, samples, heart)
+    sums = sum_over_workers(
+        trainer, trainer.evaluate, group, loader, samples, heartbeat
+    )
     return trainer.results(sums)
 
 
@@ -32,13 +38,13 @@ def sum_over_workers(
     group: Group,
     loader: Loader,
     samples: Indices,
-    heart: Heartbeat,
+    heartbeat: Heartbeat,
 ) -> list[NDArray[np.float64]]:
     """Return the arrays that `compute` returns for calls of one step, summed over `samples` and processes."""
     calls = iter(loader.epoch(samples))
     sums = compute(next(calls))
     for call in calls:
-        heart.enter("evaluation")
+        heartbeat.enter("evaluation")
         sums = [a + b for a, b in zip(sums, compute(call), strict=True)]
     sums = trainer.arrays(sums)
     flat = group.host_sum(np.concatenate([np.ravel(part) for part in sums]))

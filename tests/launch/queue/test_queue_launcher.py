@@ -8,11 +8,11 @@ import pytest
 from scalestudy.launch.launcher import Options, Overview, PointStatus
 from scalestudy.launch.queue.queue_launcher import (
     Submission,
+    can_continue,
     cancel_jobs,
-    goes_on,
     next_submission,
     next_submissions,
-    submit,
+    submit_point,
 )
 from scalestudy.launch.queue.scheduler import (
     MARK,
@@ -55,7 +55,7 @@ def submitted(
     try:
         for name in names:
             jobs.append(
-                submit(
+                submit_point(
                     folder,
                     points[name],
                     how or Submission(),
@@ -264,10 +264,10 @@ def test_the_interrupted_go_on_and_all_others_start_anew(
     assert next_submission(
         failed(folder, "FAILED", checkpoint=True), limit=3
     ) == Submission(2)
-    assert goes_on(seen) == (state != "CANCELLED"), (
+    assert can_continue(seen) == (state != "CANCELLED"), (
         "by itself, unless a person has ended it"
     )
-    assert not goes_on(failed(folder, state, checkpoint=False))
+    assert not can_continue(failed(folder, state, checkpoint=False))
 
 
 def test_a_job_that_its_queue_has_forgotten_goes_on_from_its_checkpoint(
@@ -391,7 +391,7 @@ def test_jobs_start_after_a_job_that_can_still_succeed(
 def test_a_dependency_reaches_sbatch(folder: StudyFolder, programs) -> None:
     asked = programs(sbatch=TAKES_ALL)
     point = folder.points()[0]
-    submit(folder, point, Submission(), SLURM.queue, site(), after="7")
+    submit_point(folder, point, Submission(), SLURM.queue, site(), after="7")
     assert "--dependency=afterok:7" in asked()[-1]
 
 

@@ -21,7 +21,7 @@ from scalestudy.features.check.check_files import (
     report_pass,
     write_plan,
 )
-from scalestudy.launch.queue.job_script import render
+from scalestudy.launch.queue.job_script import render_script
 from scalestudy.launch.queue.point_job import JobLayout, JobScript, layout
 from scalestudy.launch.queue.scheduler import (
     QUEUE_ERRORS,
@@ -134,7 +134,7 @@ def submit_check(
 def _write_script(folder: Path, site: Site, point: Point, shape: JobLayout) -> Path:
     script = folder.absolute() / "job.sh"
     job = JobScript("scalestudy-check", script, script.parent, point, shape, site)
-    write_atomically(script, render(job, SLURM.queue))
+    write_atomically(script, render_script(job, SLURM.queue))
     return script
 
 

@@ -153,9 +153,9 @@ def run(part: OwnPart) -> None:
     write_record(folder.path / "times" / f"{times.rank}.json", times)
     # Wait for all processes: in the last sum of a ring, another one may still read from this process.
     while len(list((folder.path / "times").glob("[0-9]*.json"))) < placement.size:
-        clock.heart.enter("waiting")
+        clock.heartbeat.enter("waiting")
         time.sleep(POLL)
-    clock.heart.enter("leaving")
+    clock.heartbeat.enter("leaving")
     joined.group.close()
 
 
@@ -182,7 +182,7 @@ class CallTimes:
 
 
 def time_calls(
-    train: Train, calls: Iterator[Call], count: int, heart: Heartbeat
+    train: Train, calls: Iterator[Call], count: int, heartbeat: Heartbeat
 ) -> CallTimes:
     """Compute `count` calls, with at most `IN_FLIGHT` calls queued on the device."""
     times, pending = CallTimes(), deque[SupportsFloat]()
@@ -194,7 +194,7 @@ def time_calls(
         del call  # its memory is free for the next
         if len(pending) > IN_FLIGHT:
             float(pending.popleft())
-        heart.enter("step")
+        heartbeat.enter("step")
         times.end.append(time.perf_counter())
     for losses in pending:
         float(losses)
@@ -239,10 +239,10 @@ class _Bench:
         """Measure a block, at the same time as the other processes of the block."""
         loader, global_batch = self._loader(name)
         train = self._trainer(name, loader).train
-        heart, group = self._clock.heart, self._joined.group
+        heartbeat, group = self._clock.heartbeat, self._joined.group
         with self._source(name, loader, global_batch) as (call, source):
-            time_calls(train, source, 1, heart)
-            call_seconds = time_calls(train, source, WARM - 1, heart).seconds / (
+            time_calls(train, source, 1, heartbeat)
+            call_seconds = time_calls(train, source, WARM - 1, heartbeat).seconds / (
                 WARM - 1
             )
             count = calls_of_block(self._ablation.seconds, call_seconds)
@@ -253,15 +253,15 @@ class _Bench:
                 self._turn += 1
                 (folder / f"ready-{self._turn}").touch()
                 while not self._all_have(f"ready-{self._turn}", folder):
-                    heart.enter("waiting")
+                    heartbeat.enter("waiting")
                     time.sleep(POLL)
             else:
                 group.host_sum(np.zeros(1))
-            times = time_calls(train, source, count, heart)
+            times = time_calls(train, source, count, heartbeat)
             if name == "together":  # keep computing until all others have been measured
                 (folder / f"done-{self._turn}").touch()
                 while not self._all_have(f"done-{self._turn}", folder):
-                    time_calls(train, source, 1, heart)
+                    time_calls(train, source, 1, heartbeat)
         part = call[0]
         return BlockTimes(
             name=name,

@@ -32,7 +32,7 @@ from scalestudy.features.diagnose.decomposition import (
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.launcher import launcher
-from scalestudy.launch.local import failure_of_end, terminable
+from scalestudy.launch.local import failure_of_end, stoppable
 from scalestudy.launch.reserve import await_gpus, grant, refuse_open_ports
 from scalestudy.launch.worker_processes import (
     Command,
@@ -229,7 +229,7 @@ def measure_rounds(
         on_progress = held.enter_context(
             listener.progress(f"Diagnosing {point.name}", 2 * rounds)
         )
-        held.enter_context(terminable())
+        held.enter_context(stoppable())
         gpus = await_gpus(held, point, listener.note)
         place = _Resources(*held.enter_context(grant(point, gpus)), gpus=gpus)
         begin = time.monotonic()

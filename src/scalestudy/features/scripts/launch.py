@@ -50,7 +50,7 @@ from scalestudy.hardware.installed import library_path
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.failures import last_lines, names_another
-from scalestudy.launch.local import STOP, failure_of_end, points_here, terminable
+from scalestudy.launch.local import STOP, failure_of_end, points_here, stoppable
 from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_commands
 from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
@@ -339,7 +339,7 @@ def run_script(script: Script, on_note: OnNote) -> None:
     if last:
         ranks = f"rank{'s 1 to' * (last > 1)} {last}"
         on_note(f"Logs of {ranks}: {folder / 'logs'} (removed when it ends well)")
-    with terminable(), contextlib.ExitStack() as held:
+    with stoppable(), contextlib.ExitStack() as held:
         gpus = await_gpus(held, script.point, on_note)
         point, port, cpus, environment = held.enter_context(grant(script.point, gpus))
         if point.oversubscribed:

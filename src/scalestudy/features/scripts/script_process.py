@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from scalestudy.hardware.own_process import leave
+from scalestudy.hardware.own_process import exit_at_once
 from scalestudy.util.errors import ScalestudyError
 from scalestudy.util.tracebacks import raised_at, user_frame
 
@@ -161,4 +161,4 @@ def done_file(folder: Path, rank: int) -> Path:
 
 
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    exit_at_once(main(sys.argv[1:]))

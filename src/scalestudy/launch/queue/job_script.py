@@ -50,7 +50,7 @@ def expandable(text: str) -> str:
     return "".join(words) or "''"
 
 
-def one_line(text: str) -> str:
+def comment_text(text: str) -> str:
     """Return a text for a comment: unprintable characters, which could end or hide it, become "?"."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
@@ -79,7 +79,7 @@ PASSED = tuple(_PASSED.split())
 CUDA_VISIBLE_DEVICES differs between nodes and is not exported."""
 
 
-def render(job: JobScript, queue: Queue) -> str:
+def render_script(job: JobScript, queue: Queue) -> str:
     """Return the text of a job script for a queue.
 
     Raises:
@@ -102,7 +102,7 @@ def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
     gpus = layout.gpus_per_node > 0
     start = start_lines(job, queue)
     return {
-        "title": one_line(job.name),
+        "title": comment_text(job.name),
         "summary": _summary(point, layout),
         "directive": queue.directive,
         "options": [directive(option) for option in queue.options(job)],

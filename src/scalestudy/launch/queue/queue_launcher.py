@@ -23,7 +23,7 @@ from scalestudy.launch.launcher import (
     Step,
     Submitted,
 )
-from scalestudy.launch.queue.job_script import render
+from scalestudy.launch.queue.job_script import render_script
 from scalestudy.launch.queue.point_job import JobScript, allocation, expand_for, layout
 from scalestudy.launch.queue.scheduler import (
     UNKNOWN,
@@ -103,7 +103,7 @@ def next_submissions(
     return dict(itertools.islice(submissions.items(), room)), notes
 
 
-def goes_on(status: PointStatus) -> bool:
+def can_continue(status: PointStatus) -> bool:
     """Whether a run was interrupted by the cluster, not by a person, and can continue from its checkpoint."""
     if status.state != "failed" or status.job is None or status.run is None:
         return False
@@ -129,13 +129,13 @@ def job_script(
     """Return the job script of a point; `script` and `run` (its folder) are absolute paths."""
     name = f"{point.study}-{point.name}"
     place = site.in_environment(point.environment)
-    return render(
+    return render_script(
         JobScript(name, script, run, point, layout(point, site), place, submission),
         queue,
     )
 
 
-def submit(
+def submit_point(
     folder: StudyFolder,
     point: Point,
     submission: Submission,
@@ -320,7 +320,7 @@ class QueueLauncher:
             yield Note(self._allocation(site, wanted, submissions, options))
         for count, point in enumerate(wanted):
             try:
-                job = submit(
+                job = submit_point(
                     folder,
                     point,
                     submissions[point.name],

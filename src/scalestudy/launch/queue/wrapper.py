@@ -19,7 +19,7 @@ from types import FrameType
 
 from scalestudy.cluster.private_files import SECRET_FILE, forget_addresses
 from scalestudy.config.settings import LAUNCHERS
-from scalestudy.launch.failures import ABLE_TO_GO_ON
+from scalestudy.launch.failures import STOPPED_EXIT_CODE
 from scalestudy.launch.queue.scheduler import Queue
 from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.store.records import Allocation
@@ -202,7 +202,7 @@ class Wrapper:
             return 1
         self._run.forget_stop()
         words = f"stopped at a checkpoint in epoch {stopped.epoch} after step {stopped.step}"
-        return None if self._put_back(words) else ABLE_TO_GO_ON
+        return None if self._put_back(words) else STOPPED_EXIT_CODE
 
     def _put_back(self, words: str) -> bool:
         """Requeue the job, if possible and not done too often; return whether that succeeded.
