@@ -290,7 +290,7 @@ def die_with_launcher() -> None:
     """Make the kernel kill this process when the local launcher ends (Linux only)."""
     parent = os.environ.get("SCALESTUDY_LAUNCHER")
     if parent is not None:
-        from scalestudy.hardware.own_process import end_with
+        from scalestudy.util.child_process import end_with
 
         end_with(int(parent))
 

@@ -394,6 +394,6 @@ def test_every_field_of_a_record_that_holds_text_is_known_to_decide_what_runs_or
         for name in texts(model, prefix)
     }
     unknown = {
-        name for name in found if not name.startswith(("sweep", "place", "brought"))
+        name for name in found if not name.startswith(("sweep", "place", "defaults"))
     }
     assert unknown - {*RULES} - WORDS_ALONE - {"data", "train"} == set()

@@ -120,12 +120,12 @@ def test_the_points_of_a_study_have_the_keys_that_its_task_brings(write_study):
 
 
 def test_a_task_brings_keys_of_data_where_the_study_says_nothing():
-    brought = task_defaults("resnet50").complete_data(DataSettings(source="digits"))
+    defaults = task_defaults("resnet50").complete_data(DataSettings(source="digits"))
     own = task_defaults("resnet50").complete_data(
         DataSettings(source="digits", image_size=(64, 64))
     )
-    assert (brought.image_size, own.image_size) == ((300, 300), (64, 64))
-    assert (brought.fit, DataSettings().fit) == ("stretch", "pad")
+    assert (defaults.image_size, own.image_size) == ((300, 300), (64, 64))
+    assert (defaults.fit, DataSettings().fit) == ("stretch", "pad")
 
 
 def test_a_task_file_may_bring_its_source_with_other_keys(tmp_path):

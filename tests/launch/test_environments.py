@@ -175,7 +175,7 @@ def test_an_environment_without_the_engine_or_a_library_is_refused_with_what_ins
     refuse_missing_software([point(folder)])
     assert (
         refusal(point(folder, strategy="horovod")).action
-        == ENGINE.library("horovod").mend
+        == ENGINE.library("horovod").repair
     )
 
 

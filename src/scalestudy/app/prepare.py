@@ -20,12 +20,12 @@ from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings, LaunchSettings
 from scalestudy.data.samples import Kind
 from scalestudy.data.sources import named_source
-from scalestudy.data.sources.files import several
 from scalestudy.data.sources.locate import cache_folder, folder_of
 from scalestudy.data.split import Split, counts, ensure_split, find_split, untrained
 from scalestudy.data.store.preparation import find_prepared, find_set
 from scalestudy.data.store.prepared import Prepared, weights_of
 from scalestudy.util.errors import UserError, printable
+from scalestudy.util.text import join_first
 
 PreparedFiles = tuple[str, str, int]
 """Folder of the arrays, file of the split, and number of training samples."""
@@ -42,14 +42,14 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
         UserError: Neither names a source.
     """
     if is_ours(study.task):
-        return study, study.brought.kind
-    brought = study.brought
-    if brought.reads and study.data.read is None:
-        study = study.with_data(read=str(brought.file))
-    kind = "custom" if study.data.read is not None else brought.kind
+        return study, study.defaults.kind
+    defaults = study.defaults
+    if defaults.reads and study.data.read is None:
+        study = study.with_data(read=str(defaults.file))
+    kind = "custom" if study.data.read is not None else defaults.kind
     if study.data.source or "data.source" in study.sweep.other:
         return study, kind
-    source = brought.source
+    source = defaults.source
     if source is None and study.data.read is not None:
         return study.with_data(
             source=study.data.read
@@ -295,7 +295,7 @@ def _noted(
     if names := untrained(done, split):
         of = f"{len(names)} of {done.classes} classes"
         listener.note(
-            f"{data.source}: no training sample of {of} ({several(names)}): make the validation set smaller"
+            f"{data.source}: no training sample of {of} ({join_first(names)}): make the validation set smaller"
         )
     return (
         str(done.path.absolute()),

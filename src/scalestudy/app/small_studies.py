@@ -147,6 +147,6 @@ def _not_enlarged(size: list[int], contents: Contents, step: int) -> list[int]:
 
 def _engine_of(task: str, folder: Path) -> str | None:
     """Engine that a task names or imports, unless it is the default one; a path is relative to `folder`."""
-    brought = task_defaults(task if has_name(task) else str(folder / task))
-    imported = engine_of_script(brought.file, {}).name
-    return brought.engine or (imported if imported != DEFAULT else None)
+    defaults = task_defaults(task if has_name(task) else str(folder / task))
+    imported = engine_of_script(defaults.file, {}).name
+    return defaults.engine or (imported if imported != DEFAULT else None)

@@ -47,9 +47,7 @@ class Request:
         """This study for another plan: the keys of [plan] that are not None."""
         given = {key: value for key, value in plan.items() if value is not None}
         plan_now = self.study.plan.model_copy(update=given)
-        study = self.study.model_copy(update={"plan": plan_now}).placed(
-            self.study.place, self.study.brought
-        )
+        study = self.study.model_copy(update={"plan": plan_now})
         return replace(self, study=study)
 
 

@@ -95,8 +95,8 @@ class TaskDefaults:
     ) -> ResolvedTrain:
         """Complete `train` with the task's defaults; `device` is "cpu" or "gpu"."""
         given = train.model_dump()
-        brought = {"deterministic": device == "cpu"} | self.train
-        missing = {key: value for key, value in brought.items() if given[key] is None}
+        defaults = {"deterministic": device == "cpu"} | self.train
+        missing = {key: value for key, value in defaults.items() if given[key] is None}
         return ResolvedTrain.model_validate(given | missing)
 
     def complete_data(self, data: DataSettings) -> ResolvedData:

@@ -100,11 +100,11 @@ def _word(value: Any) -> str:
 
 def settings_of(study: Study) -> dict[str, Any]:
     """Settings of a study by dotted key, with defaults filled in; JSON values."""
-    source = study.data.source or study.brought.source
+    source = study.data.source or study.defaults.source
     data = study.data.model_copy(update={"source": source})
     sections = {
         "data": data,
-        "train": study.brought.complete_train(study.train),
+        "train": study.defaults.complete_train(study.train),
         "launch": study.launch,
     }
     values = {name: model.model_dump(mode="json") for name, model in sections.items()}

@@ -154,10 +154,10 @@ def _point(
             "workers": workers,
             "seed": seed,
             "swept": swept,
-            "data": study.brought.complete_data(
+            "data": study.defaults.complete_data(
                 DataSettings.model_validate(sections["data"])
             ),
-            "train": study.brought.complete_train(
+            "train": study.defaults.complete_train(
                 train, device=machine.device(launch["device"])
             ),
             "terms": {

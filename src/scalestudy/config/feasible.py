@@ -10,6 +10,7 @@ from scalestudy.config.point import Point
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import traits, working_names
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import plural
 
 TF32_SINCE = (8, 0)
 """Compute capability of Ampere, the first with TensorFloat-32 (NVIDIA A100 white paper, 2020)."""
@@ -125,17 +126,20 @@ def _nodes(point: Point, machine: Machine) -> int:
 
 
 def _cores(count: int) -> str:
-    return "1 core" if count == 1 else f"{count} cores"
+    return f"{count} {plural('core', count)}"
 
 
 def _of_settings(point: Point, study: Study) -> Iterator[_Obstacle]:
     accumulate = point.train.accumulate
     if point.global_batch < point.workers * accumulate:
-        parts = f"{accumulate} micro-batches of each of the " * (accumulate > 1)
+        parts, fewer = "", "use fewer workers"
+        if accumulate > 1:
+            parts = f"{accumulate} micro-batches of each of the "
+            fewer = "use fewer workers or micro-batches"
         yield (
             f"a global batch of at least one sample for each of the {parts}{point.workers} workers",
             f"batch_size = {point.global_batch}",
-            f"Raise batch_size, or use fewer workers{' or micro-batches' * (accumulate > 1)}.",
+            f"Raise batch_size, or {fewer}.",
             ("train.batch_size", "train.batch", "train.accumulate", "sweep.workers"),
         )
     weights = point.train.weights
@@ -143,7 +147,7 @@ def _of_settings(point: Point, study: Study) -> Iterator[_Obstacle]:
     if (
         weights is not None
         and is_ours(point.task)
-        and "weights" not in study.brought.train
+        and "weights" not in study.defaults.train
     ):
         yield (
             "a task whose model takes initial weights, for train.weights",
@@ -282,14 +286,15 @@ def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
     device = machine.device(point.launch.device)
     needed = 1 if kind.one_device else min(point.workers, _of_one_node(point, machine))
     if device == "gpu" and needed > machine.gpus:
-        noun = "worker" if point.workers == 1 else "workers"
-        available = (
-            f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}"
-            + " a node" * machine.cluster
-        )
+        available = "no GPU"
+        if machine.gpus:
+            available = f"{machine.gpus} {plural('GPU', machine.gpus)}"
+            if machine.cluster:
+                available += " a node"
+        workers = f"{point.workers} {plural('worker', point.workers)}"
         yield (
             "a GPU for every worker",
-            f"{point.workers} {noun} on {available if machine.gpus else 'no GPU'} {of_point}",
+            f"{workers} on {available} {of_point}",
             'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers '
             "on one device.",
             ("sweep.workers", "launch.device", "sweep.strategy"),

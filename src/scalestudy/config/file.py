@@ -135,14 +135,14 @@ class Study(StoredSettings):
         return self._place
 
     @cached_property
-    def brought(self) -> TaskDefaults:
-        """What its task file brings; the file is read once."""
+    def defaults(self) -> TaskDefaults:
+        """The defaults of its task for keys that it leaves out; the task's file is read once."""
         return task_defaults(self.task)
 
-    def placed(self, place: KeyLines, brought: TaskDefaults) -> "Study":
-        """Return this study with the file and lines of its keys, and what its task file brings."""
+    def placed(self, place: KeyLines) -> "Study":
+        """Return this study with the file and lines of its keys."""
         copy = self.model_copy()
-        copy._place, copy.__dict__["brought"] = place, brought
+        copy._place = place
         return copy
 
     def with_data(self, **keys: str) -> "Study":

@@ -91,17 +91,16 @@ class _Parser:
                     "Keep one of the two.",
                     literal=True,
                 )
-        brought = task_defaults(self._task(table))
-        sweep["strategy"] = self._strategies(brought, sweep.get("strategy"))
+        defaults = task_defaults(self._task(table))
+        sweep["strategy"] = self._strategies(defaults, sweep.get("strategy"))
         top = {
             "name": self._name(table),
-            "task": brought.task,
+            "task": defaults.task,
             "quality_margin": self._margin(table),
             **{key: self._words(table, key) for key in TEXTS if key in table},
         }
-        return Study.model_validate({**top, "sweep": sweep, **sections}).placed(
-            self.place, brought
-        )
+        study = Study.model_validate({**top, "sweep": sweep, **sections})
+        return study.placed(self.place)
 
     def _table(self, table: dict[str, Any], name: str) -> dict[str, Any]:
         section = table.get(name, {})
@@ -260,27 +259,27 @@ class _Parser:
             )
         return str(file)
 
-    def _strategies(self, brought: TaskDefaults, given: list[str] | None) -> list[str]:
+    def _strategies(self, defaults: TaskDefaults, given: list[str] | None) -> list[str]:
         """The swept strategies; by default, the own way of the engine that computes the task.
 
         A task file that names no engine needs the one whose modules it imports.
         """
-        found = find_engines(brought.file)
-        needed = brought.engine or engine_of_imports(found, {})
+        found = find_engines(defaults.file)
+        needed = defaults.engine or engine_of_imports(found, {})
         if given is None:
-            if brought.engine is None and len(found) > 1:
-                self._refuse_two_engines(brought.task, found)
+            if defaults.engine is None and len(found) > 1:
+                self._refuse_two_engines(defaults.task, found)
             return [engine_traits(needed).default_strategy]
         if (
-            brought.engine is None and needed == DEFAULT
+            defaults.engine is None and needed == DEFAULT
         ):  # Keras models, which every engine computes
             return given
         choices = ", ".join(row.name for row in of_engine(needed))
         for name in given:
             if traits(name).engine != needed:
-                of = f"{label_of(needed)}, which computes the task {brought.task}"
+                of = f"{label_of(needed)}, which computes the task {defaults.task}"
                 action = "Take one of these, or another task."
-                if brought.engine is None:
+                if defaults.engine is None:
                     action = f'Take one of these, or write engine = "{DEFAULT}" in a task file for Keras.'
                 self._wrong(
                     f"strategies of {of}: {choices}", name, "sweep.strategy", action

@@ -28,8 +28,8 @@ def key_instead(key: str) -> str | None:
     for name in removed()["study"]:
         if name.rpartition(".")[2] == last:
             return what_instead("study", name)
-    told = what_instead("site", last)
-    return f"Of the keys of site profiles, {told}" if told else None
+    instead = what_instead("site", last)
+    return f"Of the keys of site profiles, {instead}" if instead else None
 
 
 @cache

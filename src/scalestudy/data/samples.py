@@ -72,7 +72,7 @@ Described = Column | dict[str, Column]
 """One column, or several by name."""
 
 
-def named(described: Described) -> list[tuple[str | None, Column]]:
+def named_columns(described: Described) -> list[tuple[str | None, Column]]:
     """Return the columns with their names; a single column has the name None."""
     return (
         [(None, described)]

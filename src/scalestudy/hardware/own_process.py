@@ -1,10 +1,8 @@
 """This process: the memory that it may use, and its end."""
 
 import contextlib
-import ctypes
 import errno
 import os
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -83,21 +81,6 @@ def _cgroups() -> list[Path]:
                     *(parent for parent in own.parents if parent.is_relative_to(root)),
                 ]
     return found
-
-
-def end_with(parent: int) -> None:
-    """Make the kernel kill this process when its parent ends (Linux only; elsewhere no effect)."""
-    if sys.platform != "linux":
-        return
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended already
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def has_ended(child: int) -> bool:
-    """Whether a child has ended; it is not waited for, so that its id stays its own."""
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def exit_at_once(code: int) -> NoReturn:

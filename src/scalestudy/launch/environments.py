@@ -9,10 +9,10 @@ from typing import Any
 
 from scalestudy.config.point import Point
 from scalestudy.config.settings import LaunchSettings
-from scalestudy.data.child import ask_file
 from scalestudy.hardware.installed import Built, describe_other
 from scalestudy.plugins.engines import EngineTraits, engine_traits
 from scalestudy.tasks.file import REMEDY
+from scalestudy.util.child_process import ask_file
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import own_source, version
 
@@ -123,7 +123,7 @@ def _lacking(
     for name in libraries:
         if name.replace("_", "-").lower() not in built.packages:
             mends = [
-                library.mend for library in engine.libraries if library.name == name
+                library.repair for library in engine.libraries if library.name == name
             ]
             action = next(iter(mends), f"Install {name} there.")
             return UserError(f"{name} in {key}", f"{folder} without it", action)

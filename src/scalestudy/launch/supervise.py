@@ -21,9 +21,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scalestudy.hardware.own_process import end_with, full_for, has_ended, oom_kills
+from scalestudy.hardware.own_process import full_for, oom_kills
 from scalestudy.store.records import Cause
 from scalestudy.store.run_folder import RunFolder
+from scalestudy.util.child_process import end_with, has_ended
 from scalestudy.util.errors import RunError, ScalestudyError, escape
 from scalestudy.util.files import spare_space
 from scalestudy.util.temporary import temporary_folder

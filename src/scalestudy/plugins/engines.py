@@ -46,7 +46,7 @@ class Collective:
         name: Name in checks, their reports and their options; unique among all engines.
         label: Name for people.
         strategy: The strategy whose processes sum in this way.
-        mend: The most common repair.
+        repair: The most common repair.
         communication: Its value of `launch.communication`, if the strategy lets the study choose.
         device: "cpu" if it always sums in host memory, "gpu" if only between GPUs.
         built_with: Features with which the strategy's library must be built.
@@ -59,7 +59,7 @@ class Collective:
     name: str
     label: str
     strategy: Traits
-    mend: str
+    repair: str
     communication: str | None = None
     device: Literal["cpu", "gpu"] | None = None
     built_with: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class StrategyLibrary(NamedTuple):
         label: Name for people.
         module: Module whose import loads it, with the framework.
         versions: PEP 440 specifier of the tested versions.
-        mend: How to build it.
+        repair: How to build it.
         mend_sums: How to build it with any support for sums (Gloo or MPI).
         mend_gpus: How to build it with sums between GPUs (NCCL).
     """
@@ -115,7 +115,7 @@ class StrategyLibrary(NamedTuple):
     label: str
     module: str
     versions: str
-    mend: str
+    repair: str
     mend_sums: str
     mend_gpus: str
 

@@ -54,7 +54,7 @@ def _model(study: Study | None, runs: Sequence[Run]) -> str:
 
 
 def _data(study: Study | None, runs: Sequence[Run]) -> str:
-    source = (study.data.source or study.brought.source or "") if study else ""
+    source = (study.data.source or study.defaults.source or "") if study else ""
     name = Path(source).name or source
     samples = sorted(
         {run.result.training_samples for run in runs if run.result.training_samples}

@@ -359,9 +359,10 @@ def _refuse_unmakeable(path: Path) -> None:
         )
     except (OSError, ValueError) as error:
         wrong = getattr(error, "strerror", None) or str(error)
-    raise _not_writable(
-        f"{str(path)[:LONGEST]}{'…' * (len(str(path)) > LONGEST)}: {wrong}"
-    )
+    name = str(path)
+    if len(name) > LONGEST:
+        name = f"{name[:LONGEST]}…"
+    raise _not_writable(f"{name}: {wrong}")
 
 
 def _not_writable(what: str) -> UserError:

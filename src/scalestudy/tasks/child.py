@@ -18,12 +18,12 @@ import numpy as np
 
 from scalestudy.cluster.worker_environment import process_environment
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.child import Say, answer
 from scalestudy.data.samples import leaves, map_columns
 from scalestudy.data.sources.custom import SPLITS, Samples, Storing, write_custom
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.tasks.file import FETCHED_WITHIN, import_file, limit_time, remedy
+from scalestudy.util.child_process import Say, answer_and_exit
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import without_unused
 from scalestudy.util.registry import load
@@ -277,12 +277,12 @@ def main(work: str, text: str) -> NoReturn:
     request = json.loads(text)
     file = request["file"]
     if work == "read":
-        answer(
+        answer_and_exit(
             lambda say: _read(request, say),
             f"read(data) of {file} to give samples",
             _action_of,
         )
-    answer(lambda _: build(request), f"a task file that works: {file}", remedy)
+    answer_and_exit(lambda _: build(request), f"a task file that works: {file}", remedy)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from scalestudy.data.child import WITHIN
 from scalestudy.tasks.out_of_memory import WORDS
+from scalestudy.util.child_process import WITHIN
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import locate_error
 

@@ -148,7 +148,7 @@ def gallery_of(
 def _with_pictures(
     sample: GallerySample, image: Any, target: Any, values: Any, names: Sequence[str]
 ) -> GallerySample:
-    seen = pictures.shown(image)
+    seen = pictures.to_rgb(image)
     if np.ndim(target) == 0:
         best = int(np.argmax(values))
         return sample.model_copy(

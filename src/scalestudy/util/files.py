@@ -222,8 +222,9 @@ def append_line(path: Path, line: str) -> None:
         if end:
             file.seek(end - 1)
         torn = end > 0 and file.read(1) != b"\n"
+        text = f"\n{line}\n" if torn else f"{line}\n"
         try:
-            file.write(("\n" * torn + line + "\n").encode())
+            file.write(text.encode())
         except OSError as error:
             error.filename = str(path)
             raise

@@ -92,19 +92,18 @@ class Registry(Generic[Item]):
 
     def _load(self, name: str) -> Item:
         if name in self._built_in:
-            given = self._built_in[name]
-            item: Item = load(given) if isinstance(given, str) else given
-            return item
+            given: Item | str = self._built_in[name]
+            return load(given) if isinstance(given, str) else given
         entry = self._added[name]
         try:
-            brought: Item = entry.load()
+            item: Item = entry.load()
         except Exception as error:
             raise UserError(
                 f"{name!r} of {_package(entry)}, by its entry point {entry.value}",
                 f"{type(error).__name__}: {error}",
                 "Repair or uninstall that package.",
             ) from error
-        return brought
+        return item
 
 
 def load(where: str) -> Any:

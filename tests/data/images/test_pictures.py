@@ -39,6 +39,6 @@ def test_a_difference_shows_what_was_missed_and_what_was_invented():
 
 def test_deep_images_are_shown_from_their_darkest_to_their_lightest_part():
     deep = np.linspace(1000, 2000, 64).reshape(8, 8, 1).astype(np.uint16)
-    seen = pictures.shown(deep)
+    seen = pictures.to_rgb(deep)
     assert seen.dtype == np.uint8 and seen.shape == (8, 8, 3)
     assert seen.min() == 0 and seen.max() == 255

@@ -49,7 +49,7 @@ def test_a_collective_that_did_not_come_together_is_told_with_hosts_and_first_ca
     line = judge_collective(RING, answers_of(*states), HOSTS)
     assert (line.topic, line.status, line.where) == ("collectives", "fail", where)
     assert line.seen.startswith(seen)
-    assert line.action == RING.mend
+    assert line.action == RING.repair
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def mask_png(mask: Array) -> bytes:
     return png(picture)
 
 
-def shown(image: Array) -> npt.NDArray[np.uint8]:
+def to_rgb(image: Array) -> npt.NDArray[np.uint8]:
     """Convert an image [H, W, C] to 8-bit RGB for display; other depths are stretched to their own range."""
     first = image[:, :, :3] if image.shape[2] >= 3 else image[:, :, :1]
     if first.dtype != np.uint8:

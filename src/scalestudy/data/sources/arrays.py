@@ -13,7 +13,7 @@ from scalestudy.config.settings import DataSettings
 from scalestudy.data.images.form import Fit, store_as
 from scalestudy.data.images.masks import MaskValues
 from scalestudy.data.samples import IGNORE, Array, Kind, Ranges, Sample
-from scalestudy.data.sources.files import MOST_NAMES, LeftOut, several
+from scalestudy.data.sources.files import MOST_NAMES, LeftOut
 from scalestudy.data.sources.source import (
     OF_FILES,
     Contents,
@@ -25,6 +25,7 @@ from scalestudy.data.sources.source import (
     require_two,
 )
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import join_first
 
 _SPLITS = {"train": "train", "validation": "val", "test": "test"}
 """Splits, and the ends of the names of their arrays."""
@@ -102,7 +103,7 @@ def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
         elif split == "train" or x in names or y in names:
             raise UserError(
                 f"arrays {x} and {y}",
-                f"{several(names) or 'no arrays'} in {path}",
+                f"{join_first(names) or 'no arrays'} in {path}",
                 "Save the arrays as x_train and y_train, optionally x_val, y_val, x_test and y_test.",
             )
     taken = {array.name for pair in pairs.values() for array in pair}
@@ -198,7 +199,7 @@ class Npz:
             if len(strange := np.setdiff1d(labels, np.arange(count))):
                 raise UserError(
                     "classes numbered 0, 1, 2, ... without gaps, each of them in y_train",
-                    f"{several(list(map(str, strange)), 8)} in {self._pairs[split][1].name} of {self._path}",
+                    f"{join_first(list(map(str, strange)), 8)} in {self._pairs[split][1].name} of {self._path}",
                     "Renumber them, numpy.unique(y, return_inverse=True)[1], or add samples to x_train.",
                 )
         names = list(map(str, range(count)))

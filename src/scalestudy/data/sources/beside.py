@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from scalestudy.data.sources.files import Tree, composed, hint_of, role, several
+from scalestudy.data.sources.files import Tree, composed, hint_of, role
 from scalestudy.data.sources.labels import TABLES, TableColumns, columns_that_would_do
 from scalestudy.data.sources.pairing import PATTERNS
+from scalestudy.util.text import join_first
 
 ARRAYS = ".npz"
 _MOST_TABLES = 5
@@ -77,7 +78,7 @@ def _keys(table: Path, columns: TableColumns) -> str:
     keys.append(f'label_column = "{first}"')
     written = ", ".join(keys)
     if others:
-        written += f" (or {several([repr(name) for name in others])})"
+        written += f" (or {join_first([repr(name) for name in others])})"
     return f"{written}, since {table.name} names these images in its column {columns.file!r}"
 
 
@@ -94,7 +95,7 @@ def _classes_in_names(tree: Tree) -> Iterator[str]:
         classes = [
             f"{name} ({count})" for name, count in sorted(found[pattern].items())
         ]
-        shown = several(classes)
+        shown = join_first(classes)
         yield f"label_pattern = '{pattern}', which finds classes in the names of the files: {shown}"
 
 

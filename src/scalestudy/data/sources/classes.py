@@ -12,10 +12,10 @@ from scalestudy.data.sources.files import (
     composed,
     hint_of,
     in_order,
-    several,
     split_in,
 )
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import join_first
 
 _COMPARED = 8
 """Maximum number of classes of which a few images are read, to find masks among them."""
@@ -55,10 +55,10 @@ def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
     _refuse_nested(tree, samples, folders_of)
     samples.sort(key=lambda sample: in_order(str(sample.target)))
     deeper = any(any(folders) for folders in folders_of.values())
-    told = "one folder of images for each class" + (
+    understood = "one folder of images for each class" + (
         ", with the folders inside of it" if deeper else ""
     )
-    return samples, told
+    return samples, understood
 
 
 def _wrappers(folders: Sequence[tuple[str, ...]]) -> int:
@@ -102,7 +102,7 @@ def _refuse_nested(
     patterns = [
         f"label_pattern = '^{'[^/]+/' * place}([^/]+)/'" for place in (outer, outer + 1)
     ]
-    shown = [several(sorted(names)) for names in (folders_of, inner[0])]
+    shown = [join_first(sorted(names)) for names in (folders_of, inner[0])]
     raise UserError(
         "a folder with one possible reading",
         f"{tree}: each of the folders {shown[0]} holds the folders {shown[1]}",
@@ -131,7 +131,7 @@ def refuse_masks_among(tree: Tree, samples: list[ListedSample]) -> None:
     masks = [name for name, has_few in few.items() if has_few]
     if len(masks) != 1 or (len(files_of) > 2 and masks != hinted):
         return
-    others = several([f"{name}/" for name in files_of if name != masks[0]])
+    others = join_first([f"{name}/" for name in files_of if name != masks[0]])
     raise UserError(
         "a folder with one possible reading",
         f"{tree}: the images in {masks[0]}/ have few values, as masks do, unlike those in {others}",
@@ -166,7 +166,7 @@ def list_labels(tree: Tree, pattern: str) -> tuple[list[ListedSample], str]:
     if nameless or not samples:
         raise UserError(
             f"a class in the name of every image, as label_pattern = {pattern!r} finds it",
-            f"{several(nameless) or 'no images'} in {tree.root}",
+            f"{join_first(nameless) or 'no images'} in {tree.root}",
             "Correct the pattern: what its first brackets (or all of it) match is the class. Or move these "
             "files away.",
         )

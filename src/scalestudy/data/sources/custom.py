@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.child import ask_file
 from scalestudy.data.samples import (
     NAME,
     Array,
@@ -22,11 +21,12 @@ from scalestudy.data.samples import (
     Kind,
     leaves,
     map_columns,
-    named,
+    named_columns,
     stem,
 )
 from scalestudy.data.sources.source import OnProgress, digest, files_digest
 from scalestudy.data.store.prepared import Prepared, write_header
+from scalestudy.util.child_process import ask_file
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.modules import bound_names, parse
 
@@ -482,7 +482,7 @@ def _refuse_unused(described: dict[str, Described], storing: Storing) -> None:
     names = {
         name or side
         for side, columns in described.items()
-        for name, _ in named(columns)
+        for name, _ in named_columns(columns)
     }
     unknown = [
         name
@@ -521,4 +521,4 @@ def _in_words(described: Described) -> str:
         shape = f"[{', '.join('any' if length is None else str(length) for length in column.shape)}]"
         return f"{'' if name is None else f'{name} '}{shape} of {kind}"
 
-    return ", ".join(one(name, column) for name, column in named(described))
+    return ", ".join(one(name, column) for name, column in named_columns(described))

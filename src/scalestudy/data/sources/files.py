@@ -10,6 +10,7 @@ from pathlib import Path
 
 from scalestudy.data.images.masks import ObjectMasks
 from scalestudy.util.errors import escape
+from scalestudy.util.text import join_first
 
 SPLITS = {
     "train": ("train", "training"),
@@ -162,12 +163,6 @@ def is_system_name(name: str) -> bool:
     return name.startswith(".") or name.lower() in _SYSTEM_NAMES
 
 
-def several(names: list[str], most: int = 5, between: str = ", ") -> str:
-    """Join the first names, and add the number of others."""
-    shown = between.join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
 @dataclass(frozen=True)
 class ListedSample:
     """One sample of a folder.
@@ -276,4 +271,4 @@ class Tree:
             f"{name}/" if (self.root / name).is_dir() else name
             for name in os.listdir(self.root)
         )
-        return f"{self.root} ({several(entries) or 'nothing'})"
+        return f"{self.root} ({join_first(entries) or 'nothing'})"

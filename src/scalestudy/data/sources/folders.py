@@ -31,7 +31,7 @@ from scalestudy.data.images.masks import (
     refuse_coloured,
 )
 from scalestudy.data.samples import IGNORE, Array, Kind, Sample, Size
-from scalestudy.data.sources.files import ListedSample, several
+from scalestudy.data.sources.files import ListedSample
 from scalestudy.data.sources.labels import hold_decimals
 from scalestudy.data.sources.layouts import Listing
 from scalestudy.data.sources.source import (
@@ -47,6 +47,7 @@ from scalestudy.data.sources.source import (
     side_by_side,
 )
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import join_first
 
 SHOWN = 50
 """Number of faults named in a message."""
@@ -96,7 +97,7 @@ def _joined(errors: Sequence[UserError]) -> UserError:
         return StrangeColoursError(pixels, strange[0].classes)
     alike = [error.received for error in errors if error.expected == first.expected]
     others = len(errors) - len(alike)
-    received = several(alike, SHOWN, between="; ") + (
+    received = join_first(alike, SHOWN, separator="; ") + (
         f"; and {others} files with other faults" if others else ""
     )
     return UserError(first.expected, received, first.action)

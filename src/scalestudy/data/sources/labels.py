@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.sources.files import ListedSample, Tree, composed, several
+from scalestudy.data.sources.files import ListedSample, Tree, composed
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import join_first
 
 TABLES = (".csv", ".tsv")
 _COLUMN_NAMES = {
@@ -71,7 +72,7 @@ def column_names(table: Path) -> str:
     except (OSError, ValueError, csv.Error):
         return "no columns that could be read"
     return (
-        f"the columns {several([repr(name) for name in names])}"
+        f"the columns {join_first([repr(name) for name in names])}"
         if names
         else "no columns"
     )
@@ -164,7 +165,7 @@ def list_table(
     if missing:
         raise UserError(
             f"a file and a class for every row of {table}",
-            f"none for {several(missing)}",
+            f"none for {join_first(missing)}",
             f"Put the files under {tree.root}, or remove their rows; `file_column` and `label_column` under "
             "[data] name other columns.",
         )

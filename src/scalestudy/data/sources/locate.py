@@ -130,10 +130,10 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
     if data.read is not None:
         from scalestudy.data.sources.custom import CustomSource
 
-        path = expand(source, base)
+        path = expand_path(source, base)
         # It is no `Source`: it writes its set itself, since its contents are not known in advance.
         custom = CustomSource(
-            expand(str(data.read), base), data, path if path.exists() else None
+            expand_path(str(data.read), base), data, path if path.exists() else None
         )
         return cast(Source, custom)
     name = named_source(source)
@@ -143,7 +143,7 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
         seen = data.model_copy(update={"cache": str(cache_folder(data.cache, base))})
         opened: Source = SOURCES.get(name)(argument if colon else None, seen)
         return opened
-    path = expand(source, base)
+    path = expand_path(source, base)
     try:
         if not path.exists():
             last = next(parent for parent in path.parents if parent.exists())
@@ -191,11 +191,11 @@ def folder_of(source: str, base: Path) -> Path | None:
     """Return the folder of a source with links resolved; None for a file or a named source."""
     if named_source(source) is not None:
         return None
-    path = os.path.realpath(expand(source, base))
+    path = os.path.realpath(expand_path(source, base))
     return Path(path) if os.path.isdir(path) else None
 
 
-def expand(text: str, base: Path) -> Path:
+def expand_path(text: str, base: Path) -> Path:
     """Return an absolute path: expand `~` and environment variables; relative paths start at `base`.
 
     Raises:
@@ -215,5 +215,5 @@ def expand(text: str, base: Path) -> Path:
 def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
     """Return the folder of prepared data sets: `cache` relative to `base`, or the user's cache folder."""
     if cache is not None:
-        return expand(str(cache), base)
+        return expand_path(str(cache), base)
     return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "prepared"

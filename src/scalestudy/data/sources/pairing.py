@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.data.sources.files import composed, several, split_of, strip_suffix
+from scalestudy.data.sources.files import composed, split_of, strip_suffix
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import join_first, plural
 
 PATTERNS = '`images = "FOLDER/*"` and `masks = "FOLDER/*"` under [data]'
 _TOKEN = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
@@ -92,9 +93,8 @@ def match_masks(
             if not key[2] or key not in partners
         ]
         if names:
-            plural = "" if len(names) == 1 else "s"
             alone.append(
-                f"{len(names)} {what}{plural} without {partner}: {several(names)}"
+                f"{len(names)} {plural(what, len(names))} without {partner}: {join_first(names)}"
             )
     if alone:
         raise UserError(

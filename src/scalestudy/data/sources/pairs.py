@@ -312,7 +312,7 @@ def pattern_of(root: Path, files: Sequence[Path], end: str = "") -> str:
         depth = min(map(len, folders))
         levels = list(zip(*(parts[:depth] for parts in folders), strict=True))
         names = [level[0] if len(set(level)) == 1 else "*" for level in levels]
-        return "/".join([*names, "**", f"*{end}{'.*' * bool(end)}"])
+        return "/".join([*names, "**", f"*{end}.*" if end else "*"])
     names = [
         level[0] if len(set(level)) == 1 else "*"
         for level in zip(*folders, strict=True)

@@ -17,7 +17,7 @@ from scalestudy.data.samples import (
     Kind,
     Ranges,
     leaves,
-    named,
+    named_columns,
     stem,
 )
 from scalestudy.data.sources.files import LeftOut
@@ -148,7 +148,9 @@ class Prepared(Record):
     def has_sequences(self) -> bool:
         """Whether inputs or targets are sequences of different lengths."""
         return any(
-            column.sequence for side in self.columns or () for _, column in named(side)
+            column.sequence
+            for side in self.columns or ()
+            for _, column in named_columns(side)
         )
 
     @property
@@ -237,7 +239,7 @@ def _opened(folder: Path, side: str, described: Described) -> Any:
 
 
 def _check_columns(folder: Path, side: str, described: Described, count: int) -> None:
-    for name, column in named(described):
+    for name, column in named_columns(described):
         file, length = folder / f"{stem(side, name)}.npy", count
         if column.sequence:
             offsets = file.with_suffix(".offsets.npy")

@@ -58,10 +58,10 @@ def check_point(point: Point | None, plan: Plan) -> Point:
     }
     if point is not None:
         return point.model_copy(update=update).on(implementation=across)
-    brought = task_defaults(TASK)
+    defaults = task_defaults(TASK)
     train, data = (
-        brought.complete_train(TrainSettings()),
-        brought.complete_data(DataSettings()),
+        defaults.complete_train(TrainSettings()),
+        defaults.complete_data(DataSettings()),
     )
     terms = Terms(implementation=across, launch=ResolvedLaunch(on="slurm"))
     return Point(

@@ -204,7 +204,7 @@ def judge_versions(
             library.label,
             versions.get(library.name),
             library.versions,
-            library.mend,
+            library.repair,
             needed=needed,
         )
     for name in sorted(set(libraries) - {library.name for library in engine.libraries}):
@@ -286,13 +286,13 @@ def _library(
     worse = report_failure if needed else report_warning
     if error := build[f"{library.name}_error"]:
         return worse(
-            "builds", host, f"{library.label} does not load: {error}", library.mend
+            "builds", host, f"{library.label} does not load: {error}", library.repair
         )
     flags = build[library.name]
     if flags is None:
         seen = f"no {library.label}"
         return (
-            report_failure("builds", host, seen, library.mend)
+            report_failure("builds", host, seen, library.repair)
             if needed
             else report_pass("builds", host, seen)
         )
@@ -379,7 +379,7 @@ def refuse_unloadable(library: StrategyLibrary) -> UserError | None:
     return UserError(
         f"{library.label} to load",
         f"{library.label} does not load: {seen}",
-        library.mend,
+        library.repair,
     )
 
 

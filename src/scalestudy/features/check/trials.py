@@ -179,7 +179,7 @@ def judge_collective(
     seen = f"{way.name} {what}" + (
         f"; not on {names_together(others)}" if others else ""
     )
-    return report_failure("collectives", names_together(where), seen, way.mend)
+    return report_failure("collectives", names_together(where), seen, way.repair)
 
 
 def bandwidth_line(

@@ -326,7 +326,7 @@ def _picture(
     name: str, image: Array, target: Array | int, classes: list[str]
 ) -> SamplePicture:
     size = f"{image.shape[0]} x {image.shape[1]}"
-    rgb = pictures.shown(image)
+    rgb = pictures.to_rgb(image)
     small = pictures.within(rgb, SIDE)
     if not isinstance(target, np.ndarray) or target.ndim == 0:
         return SamplePicture(name, f"{size}, {classes[int(target)]}", small, None)

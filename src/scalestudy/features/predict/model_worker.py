@@ -1,6 +1,6 @@
 """`python -m scalestudy.features.predict.model_worker JOB`: a process that uses a model.
 
-JOB is the file of a `use_model.ModelJob`. It prints its progress and its answer (`data.child`).
+JOB is the file of a `use_model.ModelJob`. It prints its progress and its answer (`util.child_process`).
 """
 
 import sys
@@ -12,7 +12,6 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
-from scalestudy.data.child import Say, answer
 from scalestudy.data.images import pictures
 from scalestudy.data.loader import read_rows, reader_of
 from scalestudy.data.samples import Slice
@@ -39,6 +38,7 @@ from scalestudy.training.gallery import (
     probabilities,
 )
 from scalestudy.training.reading import in_channels
+from scalestudy.util.child_process import Say, answer_and_exit
 from scalestudy.util.errors import RunError, ScalestudyError, explain
 from scalestudy.util.files import make_inside, write_atomically
 from scalestudy.util.modules import without_unused
@@ -55,7 +55,7 @@ _ON_CPU = {"tf32": "float32"}
 
 def main(file: str) -> NoReturn:
     """Do the job in this file, and answer."""
-    answer(lambda say: _explain(Path(file), say), EXPECTED, lambda _: REMEDY)
+    answer_and_exit(lambda say: _explain(Path(file), say), EXPECTED, lambda _: REMEDY)
 
 
 def _explain(file: Path, say: Say) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def _write(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
     out, name = Path(job.out), image.item.name
     _put(out, f"masks/{name}.png", pictures.mask_png(mask))
     if job.overlay:
-        laid = pictures.overlay(pictures.shown(image.read.pixels), mask)
+        laid = pictures.overlay(pictures.to_rgb(image.read.pixels), mask)
         _put(out, f"overlays/{name}.png", pictures.png(laid))
     counts = np.bincount(mask.ravel(), minlength=256)[: job.record.classes]
     known = max(1, int(counts.sum()))

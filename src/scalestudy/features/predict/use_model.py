@@ -14,7 +14,6 @@ from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import prepare_data
 from scalestudy.cluster.worker_environment import own_gpus, process_environment
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.child import ask
 from scalestudy.data.split import Split, make_split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.features.predict.find_model import FoundModel
@@ -29,6 +28,7 @@ from scalestudy.store.model_record import GalleryRecord, ModelRecord
 from scalestudy.store.permission import without_sources
 from scalestudy.store.records import Record
 from scalestudy.util import modules
+from scalestudy.util.child_process import ask_module
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.files import refuse_link, write_atomically
 
@@ -115,7 +115,7 @@ def compute(
     ):
         file.write(job.model_dump_json())
         file.flush()
-        answer = ask(
+        answer = ask_module(
             modules.INFERENCE,
             file.name,
             python=python,

@@ -234,7 +234,7 @@ def plan(
             'train.batch = "global"',
             action,
         )
-    train = study.brought.complete_train(study.train)
+    train = study.defaults.complete_train(study.train)
     return RecipePlan(request, tuple(sorted({1, *workers})), trials, strategy, train)
 
 

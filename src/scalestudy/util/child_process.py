@@ -1,5 +1,9 @@
-"""A module that runs in a process of its own, and answers with lines of JSON among its other output."""
+"""Child processes: modules that run in one and answer its parent, and the end of a child and of its parent.
 
+Answers are lines of JSON among the other output of the child.
+"""
+
+import ctypes
 import json
 import os
 import re
@@ -12,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from scalestudy.hardware.own_process import end_with, has_ended
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.modules import TASK_FILE
 from scalestudy.util.tracebacks import locate_error
@@ -49,7 +52,7 @@ class Answer(NamedTuple):
         return f"its process ended with exit code {self.code} and no answer: {(lines or ['no output'])[-1]}"
 
 
-def ask(
+def ask_module(
     module: str,
     *arguments: str,
     python: str = sys.executable,
@@ -88,11 +91,11 @@ def ask(
             )  # before `wait`, after which the id may be another's
         code = process.wait()
         errors.seek(0)
-        told = errors.read()
+        error_output = errors.read()
     if "expected" in answer:
         kind = RunError if answer.get("code") == RunError.exit_code else UserError
         raise kind(answer["expected"], answer["received"], answer["action"])
-    return Answer(answer, code, told)
+    return Answer(answer, code, error_output)
 
 
 def ask_file(
@@ -108,11 +111,11 @@ def ask_file(
     """Run the code of a user's file in a process of its own; see `tasks.child` for `work`.
 
     Raises:
-        UserError, RunError: As `ask`, or if the code does not return `within` seconds; it names the line.
+        UserError, RunError: As `ask_module`, or if the code does not return `within` seconds; it names the line.
     """
     text = json.dumps({**request, "file": file})
     limited = {**variables, WITHIN: str(within)}
-    answer = ask(
+    answer = ask_module(
         TASK_FILE, work, text, python=python, variables=limited, on_progress=on_progress
     )
     if answer.code and TIMEOUT in answer.errors:
@@ -129,7 +132,7 @@ def ask_file(
     return answer
 
 
-def answer(
+def answer_and_exit(
     work: Callable[[Say], Mapping[str, Any]],
     expected: str,
     action_of: Callable[[BaseException], str],
@@ -164,6 +167,21 @@ def say(message: Mapping[str, Any]) -> None:
     """Print a message on a line of its own."""
     sys.stdout.write(f"\n{json.dumps({KEY: message}, default=os.fspath)}\n")
     sys.stdout.flush()
+
+
+def end_with(parent: int) -> None:
+    """Make the kernel kill this process when its parent ends (Linux only; elsewhere no effect)."""
+    if sys.platform != "linux":
+        return
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended already
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def has_ended(child: int) -> bool:
+    """Whether a child has ended; it is not waited for, so that its id stays its own."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _lines_of(process: "subprocess.Popen[bytes]") -> Iterator[str]:

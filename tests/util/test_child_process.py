@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalestudy.data.child import ask_file
+from scalestudy.util.child_process import ask_file
 from scalestudy.util.errors import UserError
 
 HELPER = """
