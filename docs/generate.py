@@ -417,18 +417,21 @@ def prose(text: str | None) -> str:
     """Convert a text of the code to one line of Markdown; backticks and matches of `CODE` become code."""
     line = " ".join((text or "").replace("\b", "").split())
     parts = re.split(r"(`[^`]*`)", CODE.sub(r"`\g<0>`", line))
-    return "".join(part if part.startswith("`") else _plain(part) for part in parts)
-
-
-def _plain(text: str) -> str:
-    text = re.sub(r"([\\*_{}\[\]|])", r"\\\1", html.escape(text, quote=False))
-    return re.sub(
-        r"docs/([\w/\\-]+)\.md", lambda match: _link(match[1].replace("\\", "")), text
+    return "".join(
+        _code(part) if part.startswith("`") else _plain(part) for part in parts
     )
 
 
-def _link(page: str) -> str:
-    return f"[{page.rpartition('/')[2].replace('-', ' ')}](../{page}.md)"
+def _plain(text: str) -> str:
+    return re.sub(r"([\\*_{}\[\]|])", r"\\\1", html.escape(text, quote=False))
+
+
+def _code(span: str) -> str:
+    """Return a code span, or a link for the command that prints a page of the manual."""
+    page = re.fullmatch(r"`scalestudy docs ([\w-]+/[\w-]+)`", span)
+    if page is None:
+        return span
+    return f"[{page[1].rpartition('/')[2].replace('-', ' ')}](../{page[1]}.md)"
 
 
 def linked(text: str, page: str) -> str:

@@ -15,6 +15,7 @@ from paths import PROJECT, SOURCE
 from scalestudy.config import keys
 from scalestudy.config.keys import SECTIONS, SWEEP_KEYS, TOP_KEYS
 from scalestudy.util.errors import UserError
+from scalestudy.util.manual import page_text
 
 PAGES = [
     PROJECT / "README.md",
@@ -588,14 +589,28 @@ def test_links_of_pages_outside_the_site_hold(name: str) -> None:
     assert [link for link in ours if not (PROJECT / link).exists()] == []
 
 
-def test_texts_of_the_program_name_pages_that_exist() -> None:
-    named = {
-        (str(file.relative_to(PROJECT)), page)
-        for file in SOURCE.rglob("*")
-        if file.suffix in (".py", ".toml", ".j2")
-        for page in re.findall(r"\bdocs/[\w/-]+\.md", file.read_text("utf-8"))
+def test_texts_of_the_program_name_pages_by_the_command_that_prints_them() -> None:
+    """An installed package has no docs/ folder."""
+    texts = {
+        (str(file.relative_to(PROJECT)), text)
+        for file in sorted(SOURCE.rglob("*.py"))
+        if re.search(r"\bdocs\b", file.read_text("utf-8"))
+        for text in strings(file)
     }
-    assert named
+    named = {
+        (file, page)
+        for file, text in texts
+        for page in re.findall(r"\bscalestudy docs ([a-z][\w/-]+)", text)
+    }
+    assert len(named) >= 10
+    assert [(file, page) for file, page in sorted(named) if not page_text(page)] == []
     assert [
-        (file, page) for file, page in sorted(named) if not (PROJECT / page).is_file()
+        (file, text) for file, text in texts if re.search(r"\bdocs/[\w/-]+\.md", text)
     ] == []
+
+
+def strings(file: Path) -> Iterator[str]:
+    """Yield the texts of a module, among them the docstrings that `--help` prints."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value

@@ -3,15 +3,7 @@
 import pytest
 
 from scalestudy.util.errors import UserError
-from scalestudy.util.manual import as_command, page_text, pages
-
-
-def test_paths_of_pages_become_commands_that_print_them():
-    assert (
-        as_command("See docs/guides/imported.md.")
-        == "See `scalestudy docs guides/imported`."
-    )
-    assert as_command("See my/docs.md") == "See my/docs.md"
+from scalestudy.util.manual import page_text, pages
 
 
 def test_a_page_is_found_by_its_name_its_path_or_its_last_part():

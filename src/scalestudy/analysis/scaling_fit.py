@@ -1,6 +1,6 @@
 """Fit a scaling model to training times: choose its terms, their sizes and their uncertainty.
 
-See docs/explanation/scaling-models.md.
+See `scalestudy docs explanation/scaling-models`.
 
 T(n) = fixed + updates(n) * t_step(n). With a batch per worker and fixed epochs, updates fall as 1/n, and each
 takes compute + exchange(n). With a fixed global batch, updates are constant, and each takes compute/n +

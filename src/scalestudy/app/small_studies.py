@@ -99,7 +99,7 @@ def first_study(
         f"{toml_line('seed', [0, 1, 2])}  # repetitions, for confidence intervals",
         "# Any key may have a list of values here: learning_rate = [0.001, 0.01]",
         "",
-        "# All keys, with their defaults: docs/reference/study-file.md",
+        "# All keys, with their defaults: scalestudy docs study-file",
     ]
     what = (
         f"{gpus} GPU{'s' * (gpus != 1)}"

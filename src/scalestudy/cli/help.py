@@ -9,7 +9,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from scalestudy.cli.printing import command_words
 from scalestudy.util.errors import UserError
-from scalestudy.util.manual import as_command
 
 # \b keeps the line breaks.
 OVERVIEW = """\b
@@ -111,19 +110,10 @@ class StrictCommand(TyperCommand):
         ]
         return [piece if piece == "[OPTIONS]" else piece.upper() for piece in pieces]
 
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write what the command does; pages of the manual as commands that print them."""
-        written, self.help = self.help, as_command(self.help or "")
-        super().format_help_text(ctx, formatter)
-        self.help = written
-
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the lists of arguments and options."""
         for title, kind in (("Arguments", "argument"), ("Options", "option")):
-            rows = [
-                (spec, as_command(text)) for spec, text in help_records(self, ctx, kind)
-            ]
-            if rows:
+            if rows := help_records(self, ctx, kind):
                 with formatter.section(title):
                     formatter.write_dl(rows)
 

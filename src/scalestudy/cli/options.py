@@ -131,7 +131,7 @@ FromOption = Annotated[
     list[str] | None,
     option(
         "Table or logs of numbers measured elsewhere: CSV or JSON files, a folder, or a pattern such as"
-        " 'logs/*.csv'. Repeatable. See docs/guides/imported.md.",
+        " 'logs/*.csv'. Repeatable. See `scalestudy docs guides/imported`.",
         "FILE",
         name="--from",
     ),

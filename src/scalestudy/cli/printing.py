@@ -125,13 +125,11 @@ def print_error(error: ScalestudyError) -> None:
     """Print the three parts of an error, each on its own line."""
     from rich.text import Text
 
-    from scalestudy.util.manual import as_command
-
     console = err()
     rows = (
         ("Expected", error.expected),
         ("Received", error.received),
-        ("", as_command(error.action)),
+        ("", error.action),
     )
     console.print(Text("Error", style="bold red"))
     for label, text in rows:

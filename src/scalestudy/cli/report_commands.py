@@ -90,7 +90,7 @@ def report(
         Path | None,
         option(
             "JSON file to write with the finished runs, without names, which others can `compare` "
-            "with and `report` on. See docs/about/share.md.",
+            "with and `report` on. See `scalestudy docs about/share`.",
             "FILE",
         ),
     ] = None,

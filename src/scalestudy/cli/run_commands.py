@@ -354,7 +354,7 @@ def launch(
     Arguments may follow from the workers: --global_batch_size '{16*workers}'.
 
     Options of launch come before the script. Rank 0 writes to this terminal, the other ranks to logs. If a
-    rank fails, all are stopped, and its last lines are shown. See docs/reference/scripts.md.
+    rank fails, all are stopped, and its last lines are shown. See `scalestudy docs reference/scripts`.
     """  # noqa: D301 (click keeps lines after a backspace as they are)
     from scalestudy.cluster.resolve import resolve
     from scalestudy.features.scripts.launch import run_rank, run_sweep, sweep_of

@@ -209,7 +209,7 @@ KINDS: Mapping[str, Mapping[str, Range]] = MappingProxyType(
         "noise": {"sigma": Range(0.02, 0, 1)},
     }
 )
-"""Operations with their parameters; docs/reference/augmentation.md describes them."""
+"""Operations with their parameters; `scalestudy docs reference/augmentation` describes them."""
 GEOMETRIC = ("flip", "rotate90", "rotate", "crop")
 """Operations that move pixels of the image and of its mask."""
 

@@ -31,7 +31,7 @@ from scalestudy.util.errors import UserError
 
 MOST_CHARACTERS = 1000
 """Largest number of characters of a title or a description."""
-_INIT = "docs/reference/study-file.md lists every key with its default."
+_INIT = "`scalestudy docs reference/study-file` lists every key with its default."
 
 
 def load_study(path: str | Path) -> Study:

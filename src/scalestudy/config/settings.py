@@ -118,7 +118,7 @@ Weights = Annotated[
 ]
 _OPERATIONS = Field(
     json_schema_extra={
-        "wanted": 'operations as "flip, rotate(15)", of docs/reference/augmentation.md'
+        "wanted": 'operations as "flip, rotate(15)", of `scalestudy docs reference/augmentation`'
     }
 )
 Augment = Annotated[str, AfterValidator(checked_augmentation), _OPERATIONS]
@@ -392,7 +392,7 @@ class LaunchSettings(StoredSettings):
 
     open_ports: bool = False
     """Whether the workers of a run on this machine may use its network, where others may reach their ports.
-    By default they get a network of their own (docs/reference/ports.md), from which no other machine is
+    By default they get a network of their own (`scalestudy docs reference/ports`), from which no other machine is
     reached: set it for a task that must, such as one with an experiment tracker."""
     environments: dict[EngineName, Name] | None = Field(
         default=None,

@@ -256,7 +256,7 @@ def refuse_open_ports(points: Sequence[Point]) -> Note | None:
             f"a network namespace for {' and '.join(obeying)}, whose workers obey whoever reaches them",
             f"none, since this machine allows none ({network.why_none})",
             "If nobody else reaches this machine, allow it: open_ports = true under [launch]. Otherwise take"
-            " another strategy (docs/reference/ports.md).",
+            " another strategy (`scalestudy docs reference/ports`).",
         )
     return Note(
         f"No network namespace on this machine ({network.why_none}): other accounts can reach the workers'"

@@ -246,7 +246,7 @@ def _needed(module: ModuleType, name: str) -> Any:
             f"`{near}` in its place" if near else "no such name",
             f"Rename `{near}` to `{name}`."
             if near
-            else f"Define `{name}` (docs/reference/task-file.md).",
+            else f"Define `{name}` (`scalestudy docs reference/task-file`).",
         )
     return getattr(module, name)
 

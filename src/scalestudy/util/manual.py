@@ -8,15 +8,8 @@ from pathlib import Path
 from scalestudy.util.errors import UserError
 
 PACKAGE = Path(__file__).parents[1]
-PATH = re.compile(r"\bdocs/([\w/-]+)\.md")
-"""A page of the manual in a message."""
 ATTRIBUTES = re.compile(r" \{ #[\w-]+ \}$", re.MULTILINE)
 """Anchors after headings, for the site only."""
-
-
-def as_command(text: str) -> str:
-    """Replace paths of pages, which only the source has, by the commands that print the pages."""
-    return PATH.sub(lambda match: f"`scalestudy docs {match[1]}`", text)
 
 
 def manual_folder() -> Path:

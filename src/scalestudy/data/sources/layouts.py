@@ -153,7 +153,7 @@ def _recognise(
     raise UserError(
         "a folder with images/ and masks/ whose files pair by name, a folder of images for each class "
         "(either, if you like, inside train/, val/ and test/), or another of the layouts in "
-        "docs/reference/data.md",
+        "`scalestudy docs reference/data`",
         str(tree),
         beside(tree, lambda other: _reading(other, data)),
     )

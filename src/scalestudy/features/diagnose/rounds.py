@@ -78,7 +78,7 @@ def plan(
         raise UserError(
             "a study of a task, whose steps can be analysed",
             f"{folder.path}, whose runs were trained by a script",
-            "Write the script's model as a task: docs/reference/task-file.md.",
+            "Write the script's model as a task: `scalestudy docs reference/task-file`.",
         )
     point, why = (
         choose_point(points, findings)

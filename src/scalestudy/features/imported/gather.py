@@ -98,7 +98,7 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
         raise UserError(
             f"a table or a log: {', '.join(FORMS)}",
             seen,
-            "See docs/guides/imported.md.",
+            "See `scalestudy docs guides/imported`.",
         )
     refuse_unclear_throughput([reading for _, reading in read])
     runs = [run for _, reading in read for run in reading.runs]

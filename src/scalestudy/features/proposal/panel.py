@@ -116,7 +116,7 @@ def parse_panel(text: str, file: str) -> Panel:
     """
 
     def refused(why: str) -> UserError:
-        action = "docs/reference/panels.md explains its parts."
+        action = "`scalestudy docs reference/panels` explains its parts."
         return UserError("a valid panel file", f"{file}: {why}", action)
 
     parts = text.split(HEAD)

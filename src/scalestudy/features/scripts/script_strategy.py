@@ -13,7 +13,7 @@ from scalestudy.plugins.strategies import REGISTRY, SCRIPT_STRATEGY, Traits, tra
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import parse_or_none
 
-GUIDE = "docs/guides/distributed-script.md"
+GUIDE = "`scalestudy docs guides/distributed-script`"
 """What to delete and what to write to turn a distributed script into a task."""
 FIT_FAILS_UNDER = "MultiWorkerMirroredStrategy"
 """Class of TensorFlow under which `fit` of Keras 3 fails."""

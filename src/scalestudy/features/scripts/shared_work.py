@@ -14,7 +14,7 @@ SAME_LOSS = 1e-7
 """Relative difference below which mean losses are the same: those of other samples differ by far more."""
 NEAR = 0.1
 """Relative difference within which epochs grow in proportion to the workers, for dropped remainders."""
-GUIDE = "docs/guides/script.md"
+GUIDE = "`scalestudy docs guides/script`"
 
 
 class Share(NamedTuple):
