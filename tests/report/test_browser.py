@@ -165,8 +165,8 @@ def press(tab, element, key="Enter"):
             type=kind,
             key=key,
             code=key,
-            text="\r",
-            windowsVirtualKeyCode=13,
+            text={"Enter": "\r"}.get(key, key),
+            windowsVirtualKeyCode={"Enter": 13, " ": 32}[key],
         )
 
 
@@ -250,6 +250,22 @@ def test_a_series_is_hidden_in_the_table_and_in_every_figure_by_a_legend(open_pa
     tab.wait(f"!({DRAWN_SERIES}).includes('mirrored')")
     assert not any(name.startswith("mirrored") for name in rows(tab))
     tab.wait(f"{label}.classList.contains('hidden-series')")
+
+
+def test_a_legend_hides_and_shows_a_series_by_keyboard_and_keeps_the_focus(open_page):
+    tab = open_page("report")
+    label = (
+        "[...document.querySelectorAll('#quality .role-legend-label text')]"
+        ".find((text) => text.textContent === 'mirrored')"
+    )
+    for key, pressed in (("Enter", "false"), (" ", "true")):
+        press(tab, label, key)
+        tab.wait(f"{label}?.getAttribute('aria-pressed') === '{pressed}'")
+        assert any(name.startswith("mirrored") for name in rows(tab)) == (
+            pressed == "true"
+        )
+        tab.wait(f"document.activeElement === {label}")
+    assert tab.run(f"{label}.closest('[aria-hidden=true], [role=img]')") is None
 
 
 def test_an_address_shows_its_row_even_if_it_was_hidden(open_page):

@@ -52,6 +52,11 @@ def test_what_is_not_known_is_an_empty_cell_and_null():
     assert (first["seeds"], first["global_batch"]) == ([None], None)
 
 
+def test_runs_of_numbers_from_elsewhere_are_called_imported():
+    text = html(report_document(analyse("elsewhere", cassava()), drawn=False))
+    assert f"Runs: {len(cassava())} imported" in text
+
+
 def test_a_speed_up_from_times_is_not_drawn_as_one_of_throughput():
     drawn = [
         each

@@ -224,7 +224,7 @@ def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
 
 def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
     result, source = run.result, str(run.source or "")
-    state = "elsewhere" if run.foreign else "done"
+    state = "imported" if run.foreign else "done"
     if run.disturbed:
         planned = result.oversubscribed not in (None, SHARED_CORES)
         state = "oversubscribed" if planned else "disturbed"

@@ -62,6 +62,7 @@ async function draw(box) {
   const width = box.clientWidth;
   const name = box.dataset.chart;
   if (!width) return;
+  const focused = focusedIn(box);
   try {
     const view = await window.vegaEmbed(box, fitted(figures[name].spec, width, box.closest(".first") !== null), {
       mode: "vega-lite",
@@ -72,7 +73,7 @@ async function draw(box) {
     });
     views.get(box)?.finalize();
     views.set(box, view);
-    clickable(box, coloured(figures[name].spec));
+    clickable(box, coloured(figures[name].spec), focused);
     box.dataset.drawn = width;
   } catch (error) {
     console.error(error);
@@ -80,21 +81,35 @@ async function draw(box) {
   }
 }
 
-// An entry of a legend hides what it names, or shows it again.
-function clickable(box, field) {
+// An entry of a legend hides what it names, or shows it again: by a click, or by Enter and the space bar on its label.
+function clickable(box, field, focused) {
   if (!hidden[field]) return;
   const symbols = [...box.querySelectorAll(".role-legend-symbol path")];
   box.querySelectorAll(".role-legend-label text").forEach((label, index) => {
     const value = field === "workers" ? Number(label.textContent) : label.textContent;
+    const toggle = () => {
+      if (field === "series") return series.toggle(value);
+      if (!hidden[field].delete(value)) hidden[field].add(value);
+      boxes.forEach(draw);
+    };
     for (const entry of [label, symbols[index]].filter(Boolean)) {
       entry.classList.toggle("hidden-series", hidden[field].has(value));
-      entry.addEventListener("click", () => {
-        if (field === "series") return series.toggle(value);
-        if (!hidden[field].delete(value)) hidden[field].add(value);
-        boxes.forEach(draw);
-      });
+      entry.addEventListener("click", toggle);
     }
+    const traits = { role: "button", tabindex: 0, "aria-label": label.textContent, "aria-pressed": !hidden[field].has(value) };
+    for (const [name, trait] of Object.entries(traits)) label.setAttribute(name, trait);
+    label.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault(); // the space bar would scroll the page
+      toggle();
+    });
+    if (label.textContent === focused) label.focus({ preventScroll: true });
   });
+}
+
+// The label of a legend that has the focus, which drawing anew would lose.
+function focusedIn(box) {
+  return box.contains(document.activeElement) ? document.activeElement.textContent : undefined;
 }
 
 // The picture for paper and for files: light and wide, whatever the screen is.
