@@ -102,7 +102,7 @@ def draw(done: list[dict[str, Any]], file: Path) -> None:
     import altair as alt
 
     from scalestudy.report.figure import Picture, colour_and_shape, data, figure
-    from scalestudy.report.figure_data import workers
+    from scalestudy.report.figure_data import workers_axis
 
     linear = [run for run in done if run["rule"] == "linear"]
     names = {"fresh": "computed afresh", "moving": "moving"}
@@ -132,7 +132,7 @@ def draw(done: list[dict[str, Any]], file: Path) -> None:
         "iou:Q", title="IoU of held-out images", scale=alt.Scale(domain=[0, 0.6])
     )
     left = alt.Chart(data(ends)).encode(
-        workers([run["workers"] for run in linear]), iou, colour
+        workers_axis([run["workers"] for run in linear]), iou, colour
     )
     means = left.mark_line().encode(y=alt.Y("mean(iou):Q"))
     updates = alt.X("updates:Q", title="Updates", scale=alt.Scale(type="log"))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scalestudy.analysis.decision import Criteria, Decision, decide
-from scalestudy.analysis.measures import Measures, measure
+from scalestudy.analysis.measures import Measures, measure_rows
 from scalestudy.analysis.next_runs import Batch, Known, Limits, next_runs
 from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.price import Bill
@@ -343,7 +343,7 @@ def planned(truth: Truth) -> PlannedTraining:
 def decided(machine: Machine) -> Decision:
     """The decision of the report."""
     truth = machine.truth
-    measures = measure(group_runs(machine.runs), planned(truth))
+    measures = measure_rows(group_runs(machine.runs), planned(truth))
     margin = QualityMargin(MARGIN)
     bill: Bill = "node" if truth.condition.per_node else "worker"
     ended = [
@@ -362,7 +362,7 @@ def until_decided(
     machine, rows = Machine(truth, generator), list(truth.steps)
     while True:
         known = known_of(
-            machine, rows, measure(group_runs(machine.runs), planned(truth))
+            machine, rows, measure_rows(group_runs(machine.runs), planned(truth))
         )
         step = next_runs(known, limits)
         if not isinstance(step, Batch):

@@ -6,7 +6,7 @@ import altair as alt
 
 from scalestudy.features.imported.gather import NAME, published_findings
 from scalestudy.report.figure import Figure, Picture, colour_and_shape, data, figure
-from scalestudy.report.figure_data import workers
+from scalestudy.report.figure_data import workers_axis
 
 FILE = Path(__file__).with_name(f"{NAME}.svg")
 STRATEGIES = {"native": "TensorFlow", "horovod": "Horovod"}
@@ -24,7 +24,7 @@ def time_and_quality() -> Figure:
         for row in published_findings().rows
     ]
     colour, shape = colour_and_shape(list(STRATEGIES.values()), False, "")
-    x = workers([record["workers"] for record in records]).title("GPUs (V100)")
+    x = workers_axis([record["workers"] for record in records]).title("GPUs (V100)")
     panels = []
     for field, title, top in (
         ("minutes", "Training time (minutes)", 140),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from imported_runs import imported_run
-from scalestudy.analysis.measures import measured
+from scalestudy.analysis.measures import build_measure
 from scalestudy.analysis.rounds import TOGETHER, rounds_of
 from scalestudy.analysis.runs import Run, key_of
 from scalestudy.analysis.statistics import ARCSINE, LINEAR, LOGARITHM
@@ -30,7 +30,9 @@ def coverage(draw, truth, scale=LINEAR, differences=LINEAR, studies=STUDIES):
             index: dict(enumerate(values))
             for index, values in enumerate(draw(generator).tolist())
         }
-        study = measured(rows, dict.fromkeys(rows, scale), [list(rows)], differences)
+        study = build_measure(
+            rows, dict.fromkeys(rows, scale), [list(rows)], differences
+        )
         means.append([_holds(study.mean(row), truth[row]) for row in rows])
         if differences is LOGARITHM:
             held = [
@@ -173,7 +175,7 @@ def test_speed_ups_hold_though_each_row_has_an_hour_of_its_own(orders, seeds):
         }
         scales = dict.fromkeys(keys, LOGARITHM)
         for found, rounds in ((held, rounds_of(groups, values)), (naive, TOGETHER)):
-            study = measured(values, scales, [keys], LOGARITHM, rounds)
+            study = build_measure(values, scales, [keys], LOGARITHM, rounds)
             found += [
                 _holds(study.ratio(keys[row], keys[0]), truth[row] / truth[0])
                 for row in (3, 7)
@@ -263,6 +265,6 @@ def test_a_reference_of_one_run_has_intervals_that_hold(spreads):
             for index, values in enumerate(draw(generator).tolist())
         }
         rows[0] = {0: rows[0][0]}
-        study = measured(rows, dict.fromkeys(rows, LINEAR), [list(rows)], LINEAR)
+        study = build_measure(rows, dict.fromkeys(rows, LINEAR), [list(rows)], LINEAR)
         held.append([_holds(study.difference(row, 0), 0.0) for row in range(1, 8)])
     assert np.mean(held) >= LEAST, np.mean(held, axis=0)

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 import synthetic
-from scalestudy.analysis.divergence import failures, scatter
-from scalestudy.analysis.runs import sense_of
+from scalestudy.analysis.divergence import chance_tolerance, failures
+from scalestudy.analysis.runs import quality_sense
 from scalestudy.config.objectives import Sense
 
 NAN, INF = math.nan, math.inf
@@ -14,7 +14,8 @@ NAN, INF = math.nan, math.inf
 def failed(*runs):
     """Seed and kind of each run that failed."""
     return [
-        (failure.seed, failure.kind) for failure in failures(runs, sense_of(runs), 3)
+        (failure.seed, failure.kind)
+        for failure in failures(runs, quality_sense(runs), 3)
     ]
 
 
@@ -56,10 +57,12 @@ def test_no_better_than_one_answer_for_everything_is_chance(
 
 def test_the_scatter_of_labels_shrinks_with_their_number_and_never_leaves_the_range():
     share = Sense("higher", bounded=True)
-    assert scatter(0.1, 360, share) == pytest.approx(2 * math.sqrt(0.09 / 360))
-    assert scatter(0.1, 10**9, share) == pytest.approx(0.002)
-    assert scatter(0.999, 10**9, share) < 0.001
-    assert scatter(-4.0, 100, Sense("higher", bounded=False)) == pytest.approx(0.08)
+    assert chance_tolerance(0.1, 360, share) == pytest.approx(2 * math.sqrt(0.09 / 360))
+    assert chance_tolerance(0.1, 10**9, share) == pytest.approx(0.002)
+    assert chance_tolerance(0.999, 10**9, share) < 0.001
+    assert chance_tolerance(-4.0, 100, Sense("higher", bounded=False)) == pytest.approx(
+        0.08
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_divergence_tells_the_epoch_and_the_weight_where_it_began():
         (lost, ""),
         (named, "; the first weight that is not is 0/kernel"),
     ):
-        (failure,) = failures([run], sense_of([run]), 3)
+        (failure,) = failures([run], quality_sense([run]), 3)
         assert (
             failure.sentence
             == f"diverged: the loss is not finite from epoch 2 on{weight}"

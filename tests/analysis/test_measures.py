@@ -5,13 +5,13 @@ import pytest
 import synthetic
 from imported_runs import cassava, imported_run
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.measures import find_baseline, measure
+from scalestudy.analysis.measures import find_baseline, measure_rows
 from scalestudy.analysis.runs import Key, Run, group_runs, key_of, whole_metrics
 from scalestudy.analysis.study_table import records
 
 
 def measures(runs):
-    return measure(group_runs(runs))
+    return measure_rows(group_runs(runs))
 
 
 def key(strategy, workers):

@@ -4,7 +4,7 @@ import synthetic
 from imported_runs import imported_run
 from published import TABLES, column
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.measures import measure
+from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.quality import judge
 from scalestudy.analysis.runs import group_runs, key_of
@@ -13,7 +13,9 @@ from scalestudy.analysis.study_table import records
 
 
 def speed(runs, strategy, workers, swept=None):
-    return speed_up(key_of(strategy, workers, swept or {}), measure(group_runs(runs)))
+    return speed_up(
+        key_of(strategy, workers, swept or {}), measure_rows(group_runs(runs))
+    )
 
 
 def test_speed_up_is_the_ratio_of_throughputs_and_of_training_times():
@@ -84,7 +86,7 @@ def test_one_worker_of_the_same_engine_is_the_baseline_and_that_of_another_is_no
     pairs = [synthetic.run("horovod", 2, seed, throughput=180.0) for seed in range(3)]
     runs += [synthetic.changed(run, engine="tensorflow") for run in pairs]
     found = speed(runs, "horovod", 2)
-    quality = judge(key_of("horovod", 2, {}), measure(group_runs(runs)))
+    quality = judge(key_of("horovod", 2, {}), measure_rows(group_runs(runs)))
     if engine == "tensorflow":
         assert found.steady.value == pytest.approx(1.8)
         assert found.baseline == quality.reference == key_of("single", 1, {})
@@ -177,7 +179,9 @@ def test_virtual_workers_and_single_epochs_have_no_steady_speed_up(
     found = speed(runs, runs[1].result.strategy, runs[1].result.workers)
     assert (found.steady.value, found.training.value) == (None, training)
     assert reason in found.reason
-    assert [each.different for each in series_of(measure(group_runs(runs)))] == [series]
+    assert [each.different for each in series_of(measure_rows(group_runs(runs)))] == [
+        series
+    ]
 
 
 def test_training_times_of_different_work_are_not_compared():

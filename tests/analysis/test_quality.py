@@ -5,8 +5,8 @@ import pytest
 
 import synthetic
 from imported_runs import imported_run
-from scalestudy.analysis.measures import measure
-from scalestudy.analysis.quality import MARGIN, accepted_loss, decide, judge
+from scalestudy.analysis.measures import measure_rows
+from scalestudy.analysis.quality import MARGIN, accepted_loss, classify_change, judge
 from scalestudy.analysis.runs import group_runs, key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate, contrast
 from scalestudy.config.file import QualityMargin
@@ -23,7 +23,7 @@ def verdict(
 ):
     runs = synthetic.rows(reference_strategy, "quality", {1: reference}, **options)
     runs += synthetic.rows(strategy, "quality", {4: values}, **options)
-    return judge(key_of(strategy, 4, {}), measure(group_runs(runs)))
+    return judge(key_of(strategy, 4, {}), measure_rows(group_runs(runs)))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_study_to_which_seeds_were_added_has_had_a_look_before():
             for workers, steps in ((1, (0, 1, 2, 0, 1)), (4, (1, 0, 2, 2, 0)))
             for seed, step in enumerate(steps)
         ]
-        measures = measure(group_runs(runs))
+        measures = measure_rows(group_runs(runs))
         assert measures.looks == tuple(sorted({planned, 5}))
         return judge(key_of("horovod", 4, {}), measures).change.low
 
@@ -79,7 +79,7 @@ def test_without_one_worker_the_fewest_are_the_reference_and_the_verdict_is_rela
         for workers, quality in ((2, 0.9), (4, 0.5), (8, 0.2))
         for seed in range(3)
     ]
-    measures = measure(group_runs(runs))
+    measures = measure_rows(group_runs(runs))
     fewest, more = (
         judge(key_of("native", workers, {}), measures) for workers in (2, 8)
     )
@@ -98,7 +98,8 @@ def test_plain_training_is_the_reference_where_the_strategy_has_none():
     )
     single = [synthetic.run("horovod", 1, seed) for seed in range(2)]
     assert (
-        judge(key_of("horovod", 1, {}), measure(group_runs(single))).kind == "reference"
+        judge(key_of("horovod", 1, {}), measure_rows(group_runs(single))).kind
+        == "reference"
     )
 
 
@@ -150,11 +151,12 @@ def test_an_imported_metric_of_unknown_scale_has_no_verdict_without_a_margin():
         for n, quality in ((1, 0.0095), (4, 0.0135))
     ]
     assert (
-        judge(key_of("horovod", 4, {}), measure(group_runs(runs))).kind == "no-margin"
+        judge(key_of("horovod", 4, {}), measure_rows(group_runs(runs))).kind
+        == "no-margin"
     )
     margin = QualityMargin(0.01)
     assert (
-        judge(key_of("horovod", 4, {}), measure(group_runs(runs)), margin).kind
+        judge(key_of("horovod", 4, {}), measure_rows(group_runs(runs)), margin).kind
         == "unclear"
     )
 
@@ -208,7 +210,7 @@ def test_small_errors_are_told_apart_in_words():
 def test_the_interval_is_held_against_the_margin_and_not_against_zero(better):
     def of(low, high):
         ends = (low, high) if better == "higher" else (-high, -low)
-        return decide(Estimate(sum(ends) / 2, *ends), 0.02, better)
+        return classify_change(Estimate(sum(ends) / 2, *ends), 0.02, better)
 
     assert (
         of(-0.015, -0.005) == "no-worse"
@@ -218,7 +220,7 @@ def test_the_interval_is_held_against_the_margin_and_not_against_zero(better):
     assert of(-0.05, 0.05) == "unclear"
     assert of(-0.05, -0.021) == "worse"
     assert of(0.01, 0.02) == "no-worse"
-    assert decide(NOTHING, 0.02, better) == "unclear"
+    assert classify_change(NOTHING, 0.02, better) == "unclear"
 
 
 def shares(loss: float, seeds: int, studies: int = 2000) -> dict[str, float]:
@@ -228,7 +230,7 @@ def shares(loss: float, seeds: int, studies: int = 2000) -> dict[str, float]:
     reference = shared + generator.normal(0, 0.006, (studies, seeds))
     row = shared - loss + generator.normal(0, 0.006, (studies, seeds))
     kinds = [
-        decide(
+        classify_change(
             contrast(_blocks(ours), _blocks(theirs)).estimate,
             MARGIN * theirs.mean(),
             "higher",

@@ -5,7 +5,7 @@ import pytest
 import synthetic
 from imported_runs import imported_run
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.measures import measure
+from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.rounds import ASSUMED, HOURS
 from scalestudy.analysis.runs import group_runs, key_of
 
@@ -37,7 +37,7 @@ ADDED = [(workers, seed) for seed in range(3) for workers in (1, 2, 4)] + [
 
 def compared(runs, workers=8, other=1):
     """Pairs of two rows, and whether they count as run apart."""
-    rates = measure(group_runs(runs)).throughput
+    rates = measure_rows(group_runs(runs)).throughput
     row, reference = key_of("horovod", workers, {}), key_of("horovod", other, {})
     return rates.contrast(row, reference).pairs, rates.rounds.apart(row, reference)
 
@@ -66,7 +66,7 @@ def test_runs_in_any_order_are_compared_unpaired_and_their_own_spread_holds_the_
 
 
 def test_quality_is_compared_within_seeds_whenever_they_were_run():
-    quality = measure(group_runs(timed(BY_ROW))).quality
+    quality = measure_rows(group_runs(timed(BY_ROW))).quality
     assert (
         quality.contrast(key_of("horovod", 8, {}), key_of("horovod", 1, {})).pairs == 3
     )
@@ -103,7 +103,7 @@ def test_rows_off_a_smooth_curve_show_how_far_hours_differ():
             )
             for workers in COUNTS
         ]
-        return measure(group_runs(runs)).rate.rounds.between.value
+        return measure_rows(group_runs(runs)).rate.rounds.between.value
 
     assert between(1.3) > 4 * between(1.0)
 

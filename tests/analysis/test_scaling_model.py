@@ -4,7 +4,7 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.measures import measure
+from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.runs import RunsByRow, group_runs
 from scalestudy.analysis.scaling_model import (
     describe_fit,
@@ -164,7 +164,7 @@ def test_times_that_are_no_times_have_no_model_and_no_means():
 
 
 def only(runs):
-    (found,) = series_of(measure(group_runs(runs)))
+    (found,) = series_of(measure_rows(group_runs(runs)))
     return found
 
 
@@ -199,9 +199,9 @@ def test_times_that_say_nothing_are_in_no_series():
         synthetic.run("horovod", 1),
         synthetic.run("horovod", 8, oversubscribed="8 workers on 2 cores"),
     ]
-    assert [each.key.strategy for each in series_of(measure(group_runs(runs)))] == [
-        "horovod"
-    ]
+    assert [
+        each.key.strategy for each in series_of(measure_rows(group_runs(runs)))
+    ] == ["horovod"]
     assert only(runs[3:]).different == (1,)
 
 
@@ -211,7 +211,7 @@ def test_swept_values_are_series_of_their_own():
         for n in (1, 2)
         for b in (8, 32)
     ]
-    assert len(series_of(measure(group_runs(runs)))) == 2
+    assert len(series_of(measure_rows(group_runs(runs)))) == 2
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ from scipy.special import ndtri
 
 from paths import BENCHMARKS
 from scalestudy.analysis import sequential
-from scalestudy.analysis.measures import measured
+from scalestudy.analysis.measures import build_measure
 from scalestudy.analysis.next_runs import Limits
 from scalestudy.analysis.sequential import (
     ALPHA,
     HOPE,
     LOOKS,
-    compare,
     compare_grid,
+    compare_sequentially,
     grid_level,
     level_at,
     levels,
@@ -54,8 +54,8 @@ def test_levels_of_all_looks_together_reach_alpha_and_not_more():
 
 def compared(quality, reference):
     values = {"row": dict(enumerate(quality)), "reference": dict(enumerate(reference))}
-    study = measured(values, dict.fromkeys(values, LINEAR), [list(values)], LINEAR)
-    return compare(study, "row", "reference", MARGIN, "higher")
+    study = build_measure(values, dict.fromkeys(values, LINEAR), [list(values)], LINEAR)
+    return compare_sequentially(study, "row", "reference", MARGIN, "higher")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,9 @@ def passes(seeds, looks, spreads, generator, lost=0.0, lose=0.0):
             row: dict(enumerate(of[:look]))
             for row, of in zip(GRID_ROWS, qualities.tolist(), strict=True)
         }
-        study = measured(values, dict.fromkeys(values, LINEAR), [GRID_ROWS], LINEAR)
+        study = build_measure(
+            values, dict.fromkeys(values, LINEAR), [GRID_ROWS], LINEAR
+        )
         change = compare_grid(study, "d", "a", looks[:place], 0.02)[0]
         if change.low is not None and change.low >= -MARGIN:
             return True

@@ -18,12 +18,12 @@ from scalestudy.analysis.statistics import (
     Contrast,
     Estimate,
     contrast,
-    decimals,
     design_of,
     geometric_mean,
     holm,
+    quality_decimals,
     quality_scale,
-    spread,
+    run_variance,
 )
 
 
@@ -78,7 +78,7 @@ def test_only_what_is_known_to_lie_between_0_and_1_and_does_is_taken_as_a_share(
     ],
 )
 def test_a_fiftieth_of_a_metric_can_be_told(scale, values, digits):
-    assert decimals(scale, values) == digits
+    assert quality_decimals(scale, values) == digits
 
 
 @given(st.floats(0, 1), st.floats(0, 100), st.floats(1e-6, 1e6), st.floats(0, 50))
@@ -217,8 +217,8 @@ def test_a_wild_row_widens_the_intervals_of_others_little():
 def test_one_run_has_the_common_variance_of_the_other_rows():
     rows = table([[1, 2, 3.1], [2, 3, 5], [2, 4, 4.5]])
     design = design_of(rows)
-    assert spread([1.0], design).value == design.within.value
-    assert spread([1.0], None) is None
+    assert run_variance([1.0], design).value == design.within.value
+    assert run_variance([1.0], None) is None
     single = contrast({0: 1.0}, rows[0], design, design)
     assert (single.pairs, single.freedom) == (1, SINGLE)
     assert single.error == pytest.approx(np.sqrt(2 * design.residual.value))

@@ -7,7 +7,7 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import as_training, runs_of
-from scalestudy.analysis.measures import equal_updates, measure
+from scalestudy.analysis.measures import equal_updates, measure_rows
 from scalestudy.analysis.quality import Failures, count_failures, judge, pool
 from scalestudy.analysis.runs import group_runs, key_of
 from scalestudy.launch.study_status import study_status
@@ -114,7 +114,7 @@ def test_trainings_speak_for_other_numbers_of_workers_with_the_same_global_batch
     runs = [
         synthetic.changed(run, global_batch=batches[run.result.workers]) for run in runs
     ]
-    measures = measure(group_runs(runs))
+    measures = measure_rows(group_runs(runs))
     verdict = judge(key_of("native", 2, {}), measures, None)
     assert (verdict.kind == "no-worse") is equal
 
@@ -131,7 +131,7 @@ def test_failures_are_shares_of_trainings_and_counted_once_for_equal_updates():
         for name in ("native", "horovod")
         for n in (1, 8)
     ]
-    measures = measure(group_runs([*trained, *collapsed, *timed]))
+    measures = measure_rows(group_runs([*trained, *collapsed, *timed]))
     failures = count_failures(list(measures.groups), measures, ())
     assert (
         failures[key_of("native", 8, {})]
@@ -140,7 +140,7 @@ def test_failures_are_shares_of_trainings_and_counted_once_for_equal_updates():
     )
     ones = [key_of(name, 1, {}) for name in ("native", "horovod")]
     assert pool(failures, ones, measures) == Failures(0, 3)
-    only_timed = measure(group_runs(timed))
+    only_timed = measure_rows(group_runs(timed))
     assert count_failures(list(only_timed.groups), only_timed, ())[ones[0]].share == 0
 
 
@@ -158,7 +158,7 @@ def test_trainings_of_one_strategy_speak_for_those_with_equal_updates():
         synthetic.run("native", 2, seed, quality=0.9 + 0.01 * seed) for seed in range(2)
     ]
     timed = [as_training(timing_run(strategy, 2)) for strategy in ("native", "horovod")]
-    found = measure(group_runs([*trained, *timed]))
+    found = measure_rows(group_runs([*trained, *timed]))
     native, horovod = key_of("native", 2, {}), key_of("horovod", 2, {})
     assert (
         found.quality.values[horovod]
@@ -208,7 +208,7 @@ def test_intervals_of_computed_times_hold_what_trainings_take(hours):
                     }
                 )
                 runs.append(as_training(replace(run, result=result)))
-        found = measure(group_runs(runs)).wall_seconds
+        found = measure_rows(group_runs(runs)).wall_seconds
         one, *others = (key_of("native", n, {}) for n in speeds)
         for key in (one, *others):
             held["time"].append(contains(found.mean(key), true[key.workers]))

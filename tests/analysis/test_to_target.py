@@ -9,13 +9,13 @@ import mlperf
 import synthetic
 from runs_to_target import EPOCH, TARGET, learning, reaching, trained
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.measures import measure
+from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.runs import group_runs
 from scalestudy.analysis.to_target import useful_speed_ups
 
 
 def useful(runs, target=TARGET):
-    measures = measure(group_runs(runs))
+    measures = measure_rows(group_runs(runs))
     found = useful_speed_ups(list(measures.groups), measures, target)
     return {(key.strategy, key.workers): answer for key, answer in found.items()}
 

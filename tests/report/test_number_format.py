@@ -5,7 +5,7 @@ import pytest
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.number_format import (
     decimals,
-    number,
+    format_number,
     span,
     time_unit,
     with_interval,
@@ -24,7 +24,7 @@ from scalestudy.report.number_format import (
     ],
 )
 def test_numbers_have_thousands_and_a_true_minus(value, digits, text):
-    assert number(value, digits) == text
+    assert format_number(value, digits) == text
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from published import TABLES, column
-from scalestudy.analysis.measures import measure
+from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.runs import Planned, Run, group_runs
 from scalestudy.analysis.study_table import Row, as_frame, rows_of
 from scalestudy.config.catalog import task_defaults
@@ -252,7 +252,7 @@ def oversubscribed() -> list[Run]:
 
 def summarise(runs: Sequence[Run]) -> list[Row]:
     """One row per point without its seed, in reading order."""
-    return rows_of(measure(group_runs(runs)))
+    return rows_of(measure_rows(group_runs(runs)))
 
 
 def summary(runs: Sequence[Run]) -> Any:

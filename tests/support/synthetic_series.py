@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from scalestudy.analysis.measures import measured
+from scalestudy.analysis.measures import build_measure
 from scalestudy.analysis.runs import Key, RunsByRow
 from scalestudy.analysis.scaling_model import Series, model_of
 from scalestudy.analysis.statistics import LOGARITHM
@@ -36,7 +36,7 @@ def series(times, *, update="growing", per_node=None, runs=3, spread=0.0, noise=
     return Series(
         key=key,
         different=tuple(sorted(times)),
-        times=measured(
+        times=build_measure(
             values, dict.fromkeys(values, LOGARITHM), [list(values)], LOGARITHM
         ),
         samples=6000,

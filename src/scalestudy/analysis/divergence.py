@@ -60,9 +60,9 @@ def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
             failed.append(FailedRun(seed, "diverged", f"diverged: {why}"))
         elif quality is None or sense.better is None:
             continue
-        elif chance is not None and gain(quality - chance, sense.better) <= scatter(
-            chance, run.result.quality_labels or 0, sense
-        ):
+        elif chance is not None and gain(
+            quality - chance, sense.better
+        ) <= chance_tolerance(chance, run.result.quality_labels or 0, sense):
             why = f"no better than {chance:.{digits}f}, that of a constant answer"
             words = f"learned nothing: {metric} {quality:.{digits}f} is {why}"
             failed.append(FailedRun(seed, "chance", words))
@@ -85,7 +85,7 @@ def chance_of(runs: Sequence[Run]) -> float | None:
     return fmean(recorded) if recorded and len(recorded) == len(runs) else None
 
 
-def scatter(chance: float, labels: int, sense: Sense) -> float:
+def chance_tolerance(chance: float, labels: int, sense: Sense) -> float:
     """How far from `chance` the quality of a useless model over so many labels may lie."""
     if not sense.bounded or not 0 <= chance <= 1:
         return LEAST * abs(chance)

@@ -8,7 +8,12 @@ from pathlib import Path
 from scalestudy.analysis.advice import Advice, advise, quality_warnings
 from scalestudy.analysis.decision import DEFAULTS, Criteria, Decision, decide
 from scalestudy.analysis.larger_batch import causes, quality_holds, usefulness
-from scalestudy.analysis.measures import Measures, is_virtual, measure, measure_planned
+from scalestudy.analysis.measures import (
+    Measures,
+    is_virtual,
+    measure_planned,
+    measure_rows,
+)
 from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.plausibility import with_doubts
 from scalestudy.analysis.price import Bill
@@ -87,7 +92,7 @@ def analyse(
         folder: The study's folder.
     """
     runs, other_models = keep_models_apart(runs)
-    measures = measure(group_runs(runs), criteria.planned)
+    measures = measure_rows(group_runs(runs), criteria.planned)
     groups, margin = measures.groups, criteria.margin
     rows = rows_of(measures, margin)
     # Runs from other tools are shown beside our own, but get no advice: their work may differ.

@@ -19,7 +19,14 @@ from scalestudy.analysis.planned_training import (
     planned_seconds,
 )
 from scalestudy.analysis.rounds import TOGETHER, Rounds, rounds_of
-from scalestudy.analysis.runs import Key, Run, RunsByRow, seed_of, sense_of, values_of
+from scalestudy.analysis.runs import (
+    Key,
+    Run,
+    RunsByRow,
+    quality_sense,
+    seed_of,
+    values_of,
+)
 from scalestudy.analysis.statistics import (
     LINEAR,
     LOGARITHM,
@@ -30,10 +37,10 @@ from scalestudy.analysis.statistics import (
     Scale,
     Values,
     contrast,
-    decimals,
     design_of,
     exponential,
     mean,
+    quality_decimals,
     quality_scale,
 )
 from scalestudy.config.objectives import Sense
@@ -117,7 +124,7 @@ class Measure:
         return self.difference(key, reference).map(exponential)
 
 
-def measured(
+def build_measure(
     values: Mapping[Key, Values],
     scales: Mapping[Key, Scale],
     alike: Iterable[Sequence[Key]],
@@ -141,12 +148,12 @@ def measure_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     usable = [
         key
         for key, runs in groups.items()
-        if values.get(key) and not oversubscription(runs)
+        if values.get(key) and not why_oversubscribed(runs)
     ]
     alike = gather_keys(
         usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))
     ).values()
-    return measured(
+    return build_measure(
         values,
         dict.fromkeys(values, LOGARITHM),
         alike,
@@ -242,13 +249,13 @@ class Measures:
         return tuple(sorted(blocks for blocks in planned if blocks is not None))
 
 
-def measure(groups: RunsByRow, planned: PlannedTraining = AS_MEASURED) -> Measures:
+def measure_rows(groups: RunsByRow, planned: PlannedTraining = AS_MEASURED) -> Measures:
     """Measure every quantity over the rows of a study; prices are of the `planned` training."""
     by_metric = gather_keys(groups, lambda key: groups[key][0].result.metric).values()
     senses: dict[Key, Sense] = {}
     for keys in by_metric:
         senses |= dict.fromkeys(
-            keys, sense_of([run for key in keys for run in groups[key]])
+            keys, quality_sense([run for key in keys for run in groups[key]])
         )
     updates = equal_updates(groups)
     alike = gather_keys(groups, lambda key: updates[key])
@@ -275,7 +282,7 @@ def measure(groups: RunsByRow, planned: PlannedTraining = AS_MEASURED) -> Measur
         [key for key in keys if not failed[key] and updates[key] == key]
         for keys in by_metric
     ]
-    quality = measured(qualities, scales, learned, LINEAR)
+    quality = build_measure(qualities, scales, learned, LINEAR)
     wall_seconds = _times(groups, lambda run: run.wall_seconds)
     return Measures(
         groups=groups,
@@ -322,7 +329,7 @@ def _qualities(
         values = [value for key in keys for value in qualities[key].values()]
         scale = quality_scale(all(senses[key].bounded for key in keys), values)
         scales |= dict.fromkeys(keys, scale)
-        digits |= dict.fromkeys(keys, decimals(scale, values))
+        digits |= dict.fromkeys(keys, quality_decimals(scale, values))
     return qualities, scales, digits
 
 
@@ -344,7 +351,7 @@ def _without(runs: Sequence[Run], failed: Sequence[FailedRun]) -> list[Run]:
     return [run for run in runs if seed_of(run) not in seeds]
 
 
-def devices_of(runs: Sequence[Run]) -> frozenset[str]:
+def gpu_names(runs: Sequence[Run]) -> frozenset[str]:
     """Names of the GPUs of these runs; empty on CPUs, and if they were not recorded."""
     ranks = [rank for run in runs for rank in run.ranks]
     return frozenset(
@@ -390,7 +397,7 @@ def engines_of(groups: Groups) -> dict[Key, str]:
     return {key: engine for key, engine in engines.items() if engine}
 
 
-def oversubscription(runs: Sequence[Run]) -> str | None:
+def why_oversubscribed(runs: Sequence[Run]) -> str | None:
     """Why the times of these runs cannot be used for speed-up; None if those of one of them can."""
     reasons = [run.result.oversubscribed for run in runs]
     return reasons[0] if all(reasons) else None
@@ -418,7 +425,7 @@ def is_asynchronous(runs: Sequence[Run]) -> bool:
 def times_count(runs: Sequence[Run]) -> bool:
     """Whether times can be compared: not those of oversubscribed, virtual or asynchronous workers."""
     return (
-        not oversubscription(runs)
+        not why_oversubscribed(runs)
         and not is_virtual(runs)
         and not is_asynchronous(runs)
     )
@@ -437,7 +444,7 @@ def find_baseline(key: Key, groups: RunsByRow, timed: bool = False) -> Key | Non
     engine = alike[0].result.engine if alike else None
 
     def is_usable(row: Key) -> bool:
-        return not timed or not oversubscription(groups[row])
+        return not timed or not why_oversubscribed(groups[row])
 
     for strategy in (key.strategy, *references(engine)):
         single = replace(key, strategy=strategy, workers=1)

@@ -107,7 +107,7 @@ class Known:
             number for row in self.alike(key) for number in self.trainings.get(row, ())
         }
 
-    def trainee(self, key: Key) -> Key:
+    def row_to_train(self, key: Key) -> Key:
         """The row to train for the quality of `key`: the one with most trainings, else the cheapest."""
         return min(
             self.alike(key),
@@ -444,7 +444,8 @@ def _beyond(
         row: verdict.needed - known.seeds(row) for row in _compared(known, key, root)
     }
     price = sum(
-        max(0, count) * known.cost(known.trainee(row)) for row, count in missing.items()
+        max(0, count) * known.cost(known.row_to_train(row))
+        for row, count in missing.items()
     )
     if verdict.needed <= limits.seeds and price <= left:
         return None
@@ -482,7 +483,7 @@ def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None
         next((look for look in (FEWEST, *LOOKS) if look > now), limits.seeds),
     )
     runs = [
-        (known.trainee(row), number)
+        (known.row_to_train(row), number)
         for row in rows
         for number in _unused(known.tried(row), look - known.seeds(row))
         if number < LOOKS[-1]

@@ -16,9 +16,9 @@ from typing import Literal
 from scalestudy.analysis.decision import Decision
 from scalestudy.analysis.measures import (
     Measures,
-    devices_of,
+    gpu_names,
     is_virtual,
-    oversubscription,
+    why_oversubscribed,
 )
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Run, metric_label, seed_of
@@ -116,7 +116,7 @@ def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[TableDo
     """Rows of one variant whose GPUs have different names."""
     by_variant: dict[str, dict[frozenset[str], list[Key]]] = {}
     for row in rows:
-        if devices := devices_of(measures.groups[row.key]):
+        if devices := gpu_names(measures.groups[row.key]):
             by_variant.setdefault(row.key.variant, {}).setdefault(devices, []).append(
                 row.key
             )
@@ -241,7 +241,7 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[TableDoubt]:
     values = measures.rate.values.get(row.key, {})
     seconds = {seed: math.log(1 / value) for seed, value in values.items() if value > 0}
     groups = _two_groups(list(seconds.values()))
-    if oversubscription(measures.groups[row.key]) or groups is None:
+    if why_oversubscribed(measures.groups[row.key]) or groups is None:
         return
     fast, slow = groups
     if min(slow) - max(fast) < math.log(APART):

@@ -12,12 +12,12 @@ from scalestudy.analysis.measures import (
     Groups,
     Measure,
     Measures,
-    devices_of,
     find_baseline,
+    gpu_names,
     is_asynchronous,
     is_virtual,
-    oversubscription,
     times_count,
+    why_oversubscribed,
 )
 from scalestudy.analysis.runs import Key, Run, seed_of
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
@@ -84,7 +84,7 @@ def _why_no_speed_up(runs: Sequence[Run]) -> str | None:
         )
     if is_asynchronous(runs):
         return "asynchronous: with more workers each update is of older weights, which has no speed-up"
-    excluded = oversubscription(runs)
+    excluded = why_oversubscribed(runs)
     if excluded is None:
         return None
     return (
@@ -94,7 +94,7 @@ def _why_no_speed_up(runs: Sequence[Run]) -> str | None:
 
 def _unlike_devices(runs: Sequence[Run], baseline: Sequence[Run]) -> str | None:
     """Why devices cannot be compared with those of a baseline; None if they can, or are unknown."""
-    ours, theirs = devices_of(runs), devices_of(baseline)
+    ours, theirs = gpu_names(runs), gpu_names(baseline)
     if not ours or not theirs or ours == theirs:
         return None
     return f"its GPUs ({', '.join(sorted(ours))}) are unlike its baseline's ({', '.join(sorted(theirs))})"

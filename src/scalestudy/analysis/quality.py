@@ -140,7 +140,7 @@ def judge(
     if equal:
         change = Estimate(0.0, 0.0, 0.0)
     elif measures.sequential:
-        look = sequential.compare(
+        look = sequential.compare_sequentially(
             measures.quality, key, reference, margin_length, sense.better
         )
         change, needed = look.change, look.needed
@@ -148,7 +148,7 @@ def judge(
         change, needed = sequential.compare_grid(
             measures.quality, key, reference, measures.looks, margin_length
         )
-    kind = decide(change, margin_length, sense.better)
+    kind = classify_change(change, margin_length, sense.better)
     below = (
         change.value is not None and gain(change.value, sense.better) < -margin_length
     )
@@ -213,7 +213,7 @@ def _unfit(reference: Key | None, measures: Measures) -> str | None:
     )
 
 
-def decide(
+def classify_change(
     change: Estimate, margin: float, better: Better
 ) -> Literal["no-worse", "worse", "unclear"]:
     """Compare the interval of a change with `margin`, a length in the metric's own unit."""

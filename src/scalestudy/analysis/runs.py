@@ -188,7 +188,7 @@ class Key:
     @property
     def details(self) -> str:
         """Other swept values in words; empty if nothing else was swept."""
-        return describe(self.swept)
+        return describe_swept(self.swept)
 
 
 def key_of(strategy: str, workers: int, swept: dict[str, Any]) -> Key:
@@ -207,7 +207,7 @@ def key_of_run(run: Run) -> Key:
     return key_of(run.result.strategy, run.result.workers, run.result.swept)
 
 
-def describe(swept: dict[str, Any]) -> str:
+def describe_swept(swept: dict[str, Any]) -> str:
     """Swept values in words, sorted by name: `train.batch_size = 8, train.xla = true`."""
     return ", ".join(
         f"{name} = {value if isinstance(value, str) else json.dumps(value, default=str)}"
@@ -292,12 +292,12 @@ def epoch_values(
     return [(getattr(epoch, name, None) or {}).get(inner) for epoch in epochs]
 
 
-def swept_names(runs: Sequence[Run]) -> list[str]:
+def swept_keys(runs: Sequence[Run]) -> list[str]:
     """Dotted names swept besides strategy, workers and seed, sorted."""
     return sorted({name for run in runs for name in run.result.swept})
 
 
-def sense_of(runs: Sequence[Run]) -> Sense:
+def quality_sense(runs: Sequence[Run]) -> Sense:
     """Direction and scale of the quality of runs: as recorded, else as known for the metric's name.
 
     A metric in [0, 1] of which a value exceeds 1 is a percentage.

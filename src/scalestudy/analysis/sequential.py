@@ -74,7 +74,7 @@ class Look:
         return self.no_loss is not None and self.no_loss < LOSES
 
 
-def compare(
+def compare_sequentially(
     quality: Measure, key: Key, reference: Key, margin: float, better: Better
 ) -> Look:
     """Compare two rows by the runs of both; `margin` is the accepted loss of quality."""

@@ -203,7 +203,7 @@ def quality_scale(bounded: bool | None, values: Iterable[float]) -> Scale:
     )
 
 
-def decimals(scale: Scale, values: Iterable[float]) -> int:
+def quality_decimals(scale: Scale, values: Iterable[float]) -> int:
     """Decimals that show a fiftieth of a metric with two digits; three for metrics in [0, 1]."""
     sizes = [abs(value) for value in values if value and math.isfinite(value)]
     if scale is ARCSINE or not sizes:
@@ -377,7 +377,7 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
 
 
-def spread(values: Sequence[float], design: Design | None) -> Variance | None:
+def run_variance(values: Sequence[float], design: Design | None) -> Variance | None:
     """Variance of a run about its row's mean; None for a single run without a design."""
     return _moderate(values, design.within if design else None)
 
@@ -395,7 +395,7 @@ def mean(
     if not all(map(scale.holds, values)):
         return Estimate(fmean(values))
     centre = scale.centre(values)
-    single = spread([scale.forward(value) for value in values], design)
+    single = run_variance([scale.forward(value) for value in values], design)
     if single is None:
         return Estimate(centre)
     reach = student(single.freedom) * math.sqrt(single.value / len(values))
@@ -432,8 +432,8 @@ def contrast(
         return Contrast(fmean(changes), error, single.freedom, len(changes))
     change = fmean(ours.values()) - fmean(theirs.values())
     first, second = (
-        spread([*ours.values()], design),
-        spread([*theirs.values()], their_design),
+        run_variance([*ours.values()], design),
+        run_variance([*theirs.values()], their_design),
     )
     if first is None or second is None:
         return Contrast(change)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from scalestudy.analysis.costs import COLUMNS as COSTS
 from scalestudy.analysis.costs import Costs, costs_of
 from scalestudy.analysis.divergence import chance_of
-from scalestudy.analysis.measures import Basis, Measures, oversubscription
+from scalestudy.analysis.measures import Basis, Measures, why_oversubscribed
 from scalestudy.analysis.price import Price, SpeedUp, speed_up
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import (
     Key,
     Run,
     key_of_run,
-    sense_of,
+    quality_sense,
     sources,
-    swept_names,
+    swept_keys,
 )
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.to_target import Useful
@@ -150,7 +150,7 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
         digits=measures.digits[key],
         constant_quality=chance_of(trained),
         verdict=judge(key, measures, margin),
-        oversubscribed=oversubscription(runs),
+        oversubscribed=why_oversubscribed(runs),
         costs=costs_of(runs),
         basis=measures.bases[key],
         source=sources(runs) or None,
@@ -353,7 +353,7 @@ def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":
     ]
     swept = [
         _swept(name, [run.result.swept.get(name) for run in runs])
-        for name in swept_names(runs)
+        for name in swept_keys(runs)
     ]
     return pl.DataFrame(
         [*series, *swept, pl.Series("folder", [run.folder for run in runs], pl.String)]
@@ -364,7 +364,7 @@ def _value(run: Run, field: str) -> Any:
     if field == "hosts":
         return " ".join(run.result.hosts)
     # Records that lack the direction took the highest value as the best.
-    unknown = run.result.better is None and sense_of([run]).better != "higher"
+    unknown = run.result.better is None and quality_sense([run]).better != "higher"
     return None if unknown and field.startswith("best_") else getattr(run.result, field)
 
 

@@ -15,7 +15,7 @@ from itertools import accumulate
 from math import isfinite
 from typing import NamedTuple
 
-from scalestudy.analysis.measures import Measures, is_asynchronous, measured
+from scalestudy.analysis.measures import Measures, build_measure, is_asynchronous
 from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
 from scalestudy.analysis.statistics import LOGARITHM, NOTHING, ONE, Estimate
@@ -89,7 +89,7 @@ def useful_speed_ups(
         for key in sources.values()
         if all(trainings[key].values())
     }
-    needed = measured(
+    needed = build_measure(
         complete, dict.fromkeys(complete, LOGARITHM), [list(complete)], LOGARITHM
     )
     firsts: dict[tuple[str | None, ...], _Updates] = {}

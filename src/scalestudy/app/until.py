@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.decision import INDIFFERENCE_ZONE, Decision
 from scalestudy.analysis.findings import Findings, read_study
-from scalestudy.analysis.measures import Measures, measure
+from scalestudy.analysis.measures import Measures, measure_rows
 from scalestudy.analysis.next_runs import (
     GRID_SEEDS,
     Batch,
@@ -264,7 +264,7 @@ class Sweep:
         """What the study has found so far."""
         folder, study, bill = _folder(plan), plan.study, _bill(plan)
         if folder is None:
-            return self.found(study, measure(RunsByRow()), [], bill, None)
+            return self.found(study, measure_rows(RunsByRow()), [], bill, None)
         overview = study_status(folder)
         findings = read_study(folder, plan=study.plan, overview=overview)
         if any(MODEL in key.swept for key in findings.measures.groups):

@@ -133,7 +133,7 @@ def evaluate(
     The data set must have the classes of the training, in their order.
     """
     from scalestudy.features.predict import use_model
-    from scalestudy.report.number_format import number
+    from scalestudy.report.number_format import format_number
 
     trained, terminal = _found(model, point, weights, task, environment)
     done = use_model.evaluate(trained, data, split, terminal, device=device)
@@ -147,7 +147,7 @@ def evaluate(
     )
     width = max(map(len, done.results))
     for name, value in done.results.items():
-        console.print(f"  {name:<{width}}  {number(value, 4)}", markup=False)
+        console.print(f"  {name:<{width}}  {format_number(value, 4)}", markup=False)
 
 
 @model_app.command("samples")

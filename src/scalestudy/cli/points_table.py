@@ -13,7 +13,12 @@ from rich.text import Text
 
 from scalestudy.app.selection import PointGroup, waiting_sentences
 from scalestudy.launch.launcher import Overview
-from scalestudy.report.point_lines import PointLine, counts, figure, line_of
+from scalestudy.report.point_lines import (
+    PointLine,
+    count_states,
+    line_of,
+    short_throughput,
+)
 from scalestudy.util import units
 
 STYLES = {
@@ -69,7 +74,7 @@ BAR = _Column(
         else ""
     ),
 )
-RATE = _Column("samples/s", lambda row: figure(row.throughput), "right")
+RATE = _Column("samples/s", lambda row: short_throughput(row.throughput), "right")
 SIGN = _Column("last sign", _age, "right")
 QUALITY = _Column(
     "quality", lambda row: "" if row.quality is None else f"{row.quality:.4f}", "right"
@@ -129,7 +134,7 @@ class PointsTable:
             below.append(
                 Text(f"{hidden} more reasons: see `scalestudy status --state failed`.")
             )
-        below.append(Text(counts([row.state for row in self.rows])))
+        below.append(Text(count_states([row.state for row in self.rows])))
         columns = self._columns(console, options)
 
         def laid(most: int) -> Group:
@@ -232,7 +237,7 @@ def groups_table(groups: Sequence[PointGroup], overview: Overview) -> Renderable
         table,
         *(Text(line, style="red") for line in reasons(overview)),
         *(Text(line, style="yellow") for line in waiting_sentences(overview.points)),
-        Text(counts([status.state for status in overview.points])),
+        Text(count_states([status.state for status in overview.points])),
     )
 
 

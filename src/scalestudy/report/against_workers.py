@@ -26,9 +26,9 @@ from scalestudy.report.figure_data import (
     dodge,
     domain,
     is_logarithmic,
-    workers,
+    workers_axis,
 )
-from scalestudy.report.number_format import decimals, number
+from scalestudy.report.number_format import decimals, format_number
 from scalestudy.util import units
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _speedup(
 ) -> Figure | None:
     import altair as alt
 
-    records = figure_data.measured(
+    records = figure_data.measured_records(
         findings, lambda row: of(row).scaled(float(row.speed.against))
     )
     counts = sorted({record["workers"] for record in records})
@@ -131,7 +131,7 @@ def _performance(row: Row, basis: str) -> str:
         seconds = row.training_seconds.value
         return "" if seconds is None else units.duration(seconds)
     rate = row.throughput.value
-    return "" if rate is None else f"{number(rate, decimals([rate]))} samples/s"
+    return "" if rate is None else f"{format_number(rate, decimals([rate]))} samples/s"
 
 
 def efficiency(findings: Findings) -> list[Figure]:
@@ -171,7 +171,7 @@ def _efficiency(
     """An efficiency with reference lines; None with one number of workers."""
     import altair as alt
 
-    records = figure_data.measured(findings, of)
+    records = figure_data.measured_records(findings, of)
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
@@ -197,7 +197,7 @@ def quality(findings: Findings) -> list[Figure]:
     """Quality with its intervals; none for a single row."""
     import altair as alt
 
-    records = figure_data.measured(findings, lambda row: row.quality)
+    records = figure_data.measured_records(findings, lambda row: row.quality)
     if len(findings.rows) < 2 or not records:
         return []
     sense = findings.rows[0].sense
@@ -211,7 +211,7 @@ def quality(findings: Findings) -> list[Figure]:
     bounded = sense.bounded and max(float(record["value"]) for record in records) <= 1
     cut = _cut(records, 0.0, 1.0) if bounded else ""
     # The axis spans at least the margin of the verdicts; a single value spans no axis.
-    held = figure_data.reach(records)
+    held = figure_data.values_and_ends(records)
     alone = len(set(held)) == 1
     held += [
         record["value"]
@@ -314,7 +314,7 @@ def _lines(
         )
         record["place"] = round(record["workers"] * factor + shift, 4)
         record["joined"] = joined[record["strategy"], record["variant"]] >= LEAST_COUNTS
-    source, x = data(records), workers(counts, "place")
+    source, x = data(records), workers_axis(counts, "place")
     drawn = alt.Chart(source).encode(x, y, colour, opacity=alt.value(1.0))
     layers: list[Any] = []
     for _, ends in guides:

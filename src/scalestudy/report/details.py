@@ -30,7 +30,7 @@ from scalestudy.report.document import (
     Table,
     headings_of,
 )
-from scalestudy.report.number_format import number
+from scalestudy.report.number_format import format_number
 from scalestudy.store.model_record import GalleryRecord, GallerySample
 from scalestudy.store.records import SHARED_CORES
 from scalestudy.util import units
@@ -101,10 +101,10 @@ def _mean(runs: Sequence[Run], name: str) -> str:
         run.result.validation[name] for run in runs if name in run.result.validation
     ]
     finite = [value for value in known if isfinite(value)]
-    return number(sum(finite) / len(finite) if finite else None, 4)
+    return format_number(sum(finite) / len(finite) if finite else None, 4)
 
 
-def samples_of(findings: Findings) -> Folded | None:
+def sample_gallery(findings: Findings) -> Folded | None:
     """Samples of one run: of the recommended row, or of the first run that saved any."""
     choice = findings.advice.choice
     advised = [run for run in findings.runs if choice and key_of_run(run) == choice.key]
@@ -136,11 +136,9 @@ def gallery_document(record: GalleryRecord, label: str) -> Document:
 
 
 def _photo(sample: GallerySample) -> Photo:
-    facts = [f"loss {number(sample.loss, 4)}"]
+    facts = [f"loss {format_number(sample.loss, 4)}"]
     if sample.predicted is not None:
-        predicted = (
-            f"{sample.predicted} ({number(100 * (sample.probability or 0), 0)} %)"
-        )
+        predicted = f"{sample.predicted} ({format_number(100 * (sample.probability or 0), 0)} %)"
         wrong = sample.truth is not None and sample.truth != sample.predicted
         facts.append(
             f"predicted {predicted}, truth {sample.truth}"
@@ -240,7 +238,7 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
         Cell(state, kind=state),
         _seconds(result.training_seconds),
         _seconds(result.wall_seconds),
-        "" if result.quality is None else number(result.quality, digits),
+        "" if result.quality is None else format_number(result.quality, digits),
         f"{result.hosts[0]}{more}" if result.hosts else "",
         run.disturbed or "",
     )

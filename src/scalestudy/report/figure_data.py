@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import Basis
-from scalestudy.analysis.runs import Key, describe
+from scalestudy.analysis.runs import Key, describe_swept
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row
 
@@ -86,7 +86,9 @@ def panels(findings: Findings) -> list[str]:
 
 def short(key: Key) -> str:
     """Other swept values, with the last part of their names: `batch_size = 8`."""
-    return describe({name.split(".")[-1]: value for name, value in key.swept.items()})
+    return describe_swept(
+        {name.split(".")[-1]: value for name, value in key.swept.items()}
+    )
 
 
 def series_name(key: Key) -> str:
@@ -99,7 +101,7 @@ def bar(key: Key) -> str:
     return f"{key.strategy} × {key.workers}" + (f", {short(key)}" if key.swept else "")
 
 
-def measured(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
+def measured_records(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
     """One record for each row with this value: workers, value, low, high and the tooltip's text."""
     named, choice = labels(findings), findings.advice.choice
     records = []
@@ -129,7 +131,7 @@ def ends(estimate: Estimate) -> dict[str, Any]:
     return record
 
 
-def reach(records: Records) -> list[float]:
+def values_and_ends(records: Records) -> list[float]:
     """All values of records and the ends of their intervals."""
     return [
         float(record[end])
@@ -213,7 +215,7 @@ def ticks(counts: Sequence[int]) -> list[int]:
     return chosen[::-1]
 
 
-def workers(counts: Sequence[int], field: str = "workers") -> "alt.X":
+def workers_axis(counts: Sequence[int], field: str = "workers") -> "alt.X":
     """Horizontal axis of the number of workers."""
     import altair as alt
 

@@ -13,7 +13,12 @@ from pathlib import Path
 
 from scalestudy.analysis.remaining import Remaining, begun, remaining
 from scalestudy.launch.launcher import Overview, PointStatus, launcher_of
-from scalestudy.report.point_lines import PointLine, counts, figure, line_of
+from scalestudy.report.point_lines import (
+    PointLine,
+    count_states,
+    line_of,
+    short_throughput,
+)
 from scalestudy.report.write_document import templates
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
@@ -123,7 +128,7 @@ class LivePage:
                 live=live,
                 milliseconds=round(1000 * self._every),
                 written=time.time(),
-                counts=counts([status.state for status in overview.points]),
+                counts=count_states([status.state for status in overview.points]),
                 time=remaining_text(left, moving=bool(overview.open)),
                 next=self._next(overview),
                 reported=self.reported,
@@ -133,7 +138,7 @@ class LivePage:
                 if (self.path.parent / "report.html").exists()
                 else "",
                 version=version(),
-                figure=figure,
+                figure=short_throughput,
                 duration=units.duration,
             )
             + "\n"

@@ -32,7 +32,7 @@ def decimals(values: Sequence[float]) -> int:
     return 0 if smallest >= 100 else 1 if smallest >= 5 else 2 if smallest >= 0.5 else 3
 
 
-def number(value: float | None, digits: int) -> str:
+def format_number(value: float | None, digits: int) -> str:
     """`1,234.5`, with a true minus sign; `n/a` for None and for values that are not finite."""
     if value is None or not isfinite(value):
         return NOT_AVAILABLE
@@ -46,7 +46,7 @@ def with_interval(estimate: Estimate, digits: int) -> str:
 
     The value alone if there is no interval or its width is 0.
     """
-    text = number(estimate.value, digits)
+    text = format_number(estimate.value, digits)
     half = estimate.half_width
     if estimate.value is None or estimate.high is None or not half:
         return text
@@ -56,7 +56,7 @@ def with_interval(estimate: Estimate, digits: int) -> str:
         LOPSIDED * half, 0.5 * 10**-digits
     ):
         return f"{text} ({span(estimate, digits)})"
-    return f"{text} ± {number(half, digits)}"
+    return f"{text} ± {format_number(half, digits)}"
 
 
 def span(estimate: Estimate, digits: int) -> str | None:
@@ -64,21 +64,21 @@ def span(estimate: Estimate, digits: int) -> str | None:
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return None
     dash = " to " if estimate.low < 0 else "–"
-    return f"{number(estimate.low, digits)}{dash}{number(estimate.high, digits)}"
+    return f"{format_number(estimate.low, digits)}{dash}{format_number(estimate.high, digits)}"
 
 
 def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
     """`3.44 (95 % interval 3.40 to 3.48)`, for sentences; None without a value."""
     if estimate.value is None:
         return None
-    text = number(estimate.value, digits)
+    text = format_number(estimate.value, digits)
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return text
-    return f"{text} (95 % interval {number(estimate.low, digits)} to {number(estimate.high, digits)})"
+    return f"{text} (95 % interval {format_number(estimate.low, digits)} to {format_number(estimate.high, digits)})"
 
 
 def significant(value: float, digits: int = 4) -> str:
     """A number with this many significant digits, and no more decimals: `0.01234`, `12.34`, `1,234`."""
     if not value or not isfinite(value):
-        return number(value, 0)
-    return number(value, max(0, digits - 1 - floor(log10(abs(value)))))
+        return format_number(value, 0)
+    return format_number(value, max(0, digits - 1 - floor(log10(abs(value)))))

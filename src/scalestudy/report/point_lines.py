@@ -35,7 +35,7 @@ class PointLine:
         if self.reason:
             parts.append(self.reason)
         if self.throughput is not None:
-            parts.append(f"{figure(self.throughput)} samples/s")
+            parts.append(f"{short_throughput(self.throughput)} samples/s")
         if self.training_seconds is not None:
             parts.append(f"{units.duration(self.training_seconds)} of training")
         if self.quality is not None:
@@ -109,12 +109,12 @@ def running_line(name: str, progress: Progress | None) -> PointLine:
     )
 
 
-def figure(value: float | None) -> str:
+def short_throughput(value: float | None) -> str:
     """Format a throughput with at least three digits."""
     return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def counts(states: Sequence[str]) -> str:
+def count_states(states: Sequence[str]) -> str:
     """`8 points: 3 done, 1 running, 4 missing`."""
     counted = [(state, states.count(state)) for state in STATES]
     noun = "point" if len(states) == 1 else "points"

@@ -19,7 +19,7 @@ from scalestudy.report.number_format import (
     NOT_AVAILABLE,
     cost_unit,
     decimals,
-    number,
+    format_number,
     span,
     time_unit,
     with_interval,
@@ -340,11 +340,11 @@ def _against(rows: Sequence[Row]) -> str:
 
 
 def _whole(count: int | None) -> Cell:
-    return Cell(number(count, 0), sort="" if count is None else str(count))
+    return Cell(format_number(count, 0), sort="" if count is None else str(count))
 
 
 def _measured(estimate: Estimate, digits: int) -> Cell:
-    text = number(estimate.value, digits)
+    text = format_number(estimate.value, digits)
     sort = "" if text == NOT_AVAILABLE else repr(estimate.value)
     return Cell(
         text, with_interval(estimate, digits), span(estimate, digits) or "", sort=sort
@@ -402,12 +402,12 @@ def _why_quality(row: Row) -> str | None:
     if not row.failed_runs or row.runs == 1:
         return None
     failed = f"{row.failed_runs} of {row.runs} runs diverged, stayed at chance level or collapsed"
-    return f"{failed}; the worst has {number(row.worst_quality, row.digits)}"
+    return f"{failed}; the worst has {format_number(row.worst_quality, row.digits)}"
 
 
 def _why_failed(row: Row, verdict: Verdict) -> str:
     """Why all runs of a row failed, with the same words for all rows with the same chance level."""
     if verdict.kind != "chance" or row.constant_quality is None:
         return verdict.sentence
-    chance = number(row.constant_quality, row.digits)
+    chance = format_number(row.constant_quality, row.digits)
     return f"learned nothing: no better than {chance}, the quality of a constant answer"

@@ -35,8 +35,13 @@ from scalestudy.report.figure import (
     figure,
     tooltip,
 )
-from scalestudy.report.figure_data import workers
-from scalestudy.report.number_format import decimals, number, time_unit, with_interval
+from scalestudy.report.figure_data import workers_axis
+from scalestudy.report.number_format import (
+    decimals,
+    format_number,
+    time_unit,
+    with_interval,
+)
 from scalestudy.report.results import identity_cells, identity_headings, swept_columns
 from scalestudy.util import units
 
@@ -56,11 +61,11 @@ class CostColumn:
 
 
 def _percent(value: float) -> str:
-    return number(value, 0)
+    return format_number(value, 0)
 
 
 def _share(value: float) -> str:
-    return number(100 * value, 1 if value < 0.1 else 0)
+    return format_number(100 * value, 1 if value < 0.1 else 0)
 
 
 def _watt_hours(value: float) -> str:
@@ -312,7 +317,7 @@ def time_figure(findings: Findings) -> Figure:
         points += (
             [fields | figure_data.ends(seconds)] if seconds.value is not None else []
         )
-    ends = figure_data.reach(points)
+    ends = figure_data.values_and_ends(points)
     of = TIMES[models[0].series.of]
     low, high = min(ends) / 1.1, max(ends) * 1.1
     y = alt.Y(
@@ -322,7 +327,7 @@ def time_figure(findings: Findings) -> Figure:
         axis=alt.Axis(values=figure_data.log_ticks(low, high), format="~g"),
     )
     colour, shape = colour_and_shape(labels.shown(points), labels.by_strategy, "")
-    x = workers(sorted({point["workers"] for point in points}))
+    x = workers_axis(sorted({point["workers"] for point in points}))
     dashes = alt.StrokeDash(
         "part:N",
         scale=alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]]),

@@ -16,20 +16,20 @@ PACKAGES = ("tensorflow", "torch", "keras", "horovod")
 """Packages whose versions readers ask for first."""
 
 
-def study_of(findings: Findings) -> Study | None:
+def study_in_folder(findings: Findings) -> Study | None:
     """The study as its file describes it; None if there are only numbers."""
     return StudyFolder.open(findings.folder).study if findings.folder else None
 
 
 def title_of(findings: Findings) -> str:
     """Title of the report: that of the study file, else the study's name."""
-    study = study_of(findings)
+    study = study_in_folder(findings)
     return study.title if study and study.title else findings.name
 
 
 def what_was_studied(findings: Findings) -> FactList | None:
     """FactList on the study; those that are unknown are left out, and None if all are."""
-    study = study_of(findings)
+    study = study_in_folder(findings)
     runs = findings.runs
     rows = (
         ("Model", _model(study, runs)),

@@ -17,7 +17,7 @@ from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.config.point import REPEATS
 from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.as_terminal import console_of, laid_table, print_blocks, wrap
-from scalestudy.report.details import all_metrics, every_run, reasons, samples_of
+from scalestudy.report.details import all_metrics, every_run, reasons, sample_gallery
 from scalestudy.report.document import (
     Block,
     Document,
@@ -33,7 +33,7 @@ from scalestudy.report.formats import sections, to_csv, to_json
 from scalestudy.report.loss_curves import losses
 from scalestudy.report.notes import environment_table, notes
 from scalestudy.report.results import results_table
-from scalestudy.report.studied import study_of, title_of, what_was_studied
+from scalestudy.report.studied import study_in_folder, title_of, what_was_studied
 from scalestudy.report.time_and_cost import NAME as DECISIVE
 from scalestudy.report.time_and_cost import phases, time_and_cost
 from scalestudy.report.write_document import html, markdown
@@ -82,7 +82,7 @@ def report_document(
     if others:
         blocks.append(Section("Figures", others, style="figures"))
     blocks += sections(findings)
-    if samples := samples_of(findings):
+    if samples := sample_gallery(findings):
         blocks.append(samples)
     if findings.rows:
         blocks.append(
@@ -97,7 +97,7 @@ def report_document(
 
 def _introduction(findings: Findings) -> Iterator[Block]:
     """What was studied, for readers who do not know the study."""
-    study = study_of(findings)
+    study = study_in_folder(findings)
     if study and study.description:
         yield Paragraph(study.description)
     if facts := what_was_studied(findings):

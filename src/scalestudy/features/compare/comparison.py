@@ -6,7 +6,12 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.measures import Measure, is_virtual, measured, oversubscription
+from scalestudy.analysis.measures import (
+    Measure,
+    build_measure,
+    is_virtual,
+    why_oversubscribed,
+)
 from scalestudy.analysis.runs import Key, Run, metric_label
 from scalestudy.analysis.statistics import (
     LINEAR,
@@ -41,7 +46,7 @@ class Side:
     def timed(self, key: Key) -> bool:
         """Return whether the row's times are meaningful: workers neither oversubscribed nor virtual."""
         runs = self.runs(key)
-        return bool(runs) and not oversubscription(runs) and not is_virtual(runs)
+        return bool(runs) and not why_oversubscribed(runs) and not is_virtual(runs)
 
 
 Difference = tuple[str, str, str]
@@ -197,7 +202,7 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
             for key, by_seed in values.items()
         }
     if quantity != "quality":
-        return measured(
+        return build_measure(
             values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM
         ), False
     senses = [
@@ -210,7 +215,7 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
         if paired
         else [[k for k in values if k.variant[0] == place] for place in "01"]
     )
-    return measured(values, dict.fromkeys(values, scale), everyone, LINEAR), paired
+    return build_measure(values, dict.fromkeys(values, scale), everyone, LINEAR), paired
 
 
 def _is_time(side: Side, key: Key, quantity: Quantity) -> bool:

@@ -34,7 +34,7 @@ from scalestudy.report.document import (
     Table,
     headings_of,
 )
-from scalestudy.report.number_format import number, with_interval
+from scalestudy.report.number_format import format_number, with_interval
 from scalestudy.store.study_folder import StudyFolder
 
 if TYPE_CHECKING:
@@ -277,8 +277,8 @@ def _headline(stored: StoredDiagnosis) -> str:
         f"{diagnosis.implementation} on {diagnosis.workers} workers, global batch {diagnosis.global_batch}: "
         f"E({diagnosis.workers}) = {_percent(diagnosis.efficiency)} by {diagnosis.rounds} "
         f"round{'s' * (diagnosis.rounds != 1)} of ablations on {diagnosis.host}, {diagnosis.made[:10]}; a "
-        f"step takes {number(1e3 * diagnosis.step_seconds, 2)} ms instead of "
-        f"{number(1e3 * diagnosis.ideal_seconds, 2)} ms."
+        f"step takes {format_number(1e3 * diagnosis.step_seconds, 2)} ms instead of "
+        f"{format_number(1e3 * diagnosis.ideal_seconds, 2)} ms."
     )
     if diagnosis.input.value >= LEAST or diagnosis.reference_input.value >= LEAST:
         text += (
@@ -299,12 +299,12 @@ def _parts(diagnosis: Diagnosis) -> Table:
         (
             PARTS[part.name][0],
             _percent(part.share),
-            number(1e3 * part.seconds, 3),
+            format_number(1e3 * part.seconds, 3),
             PARTS[part.name][1],
         )
         for part in diagnosis.parts
     ]
-    slower = number(1e3 * (diagnosis.step_seconds - diagnosis.ideal_seconds), 3)
+    slower = format_number(1e3 * (diagnosis.step_seconds - diagnosis.ideal_seconds), 3)
     lost = f"{100 * (1 - diagnosis.efficiency.value):.1f} %"
     rows.append(("Together", lost, slower, f"1 − E({diagnosis.workers})"))
     time = Heading("Time", "ms", "ms")

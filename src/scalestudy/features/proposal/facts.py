@@ -22,7 +22,7 @@ from scalestudy.report.notes import environments
 from scalestudy.report.number_format import (
     NOT_AVAILABLE,
     decimals,
-    number,
+    format_number,
     significant,
     time_unit,
     with_ends,
@@ -487,7 +487,7 @@ def _verdict(subject: ProposalSubject) -> Fact:
 
 def _epoch_time(subject: ProposalSubject) -> Fact:
     seconds = (subject.row.training_seconds.value or 0.0) / subject.epochs(subject.row)
-    return f"{number(seconds, decimals([seconds]))} s"
+    return f"{format_number(seconds, decimals([seconds]))} s"
 
 
 def _limits(subject: ProposalSubject) -> Fact:

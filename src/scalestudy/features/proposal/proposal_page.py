@@ -44,7 +44,7 @@ from scalestudy.report.document import (
 from scalestudy.report.figure import Figure
 from scalestudy.report.formats import to_json
 from scalestudy.report.notes import environment_table
-from scalestudy.report.number_format import decimals, number, with_interval
+from scalestudy.report.number_format import decimals, format_number, with_interval
 from scalestudy.report.time_and_cost import phases
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
@@ -272,7 +272,9 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
             "" if certain else ", not certain"
         )
 
-    headings = headings_of("Workers:", "Times faster", f"At least {number(least, 1)}:")
+    headings = headings_of(
+        "Workers:", "Times faster", f"At least {format_number(least, 1)}:"
+    )
     rows = tuple(
         (f"{n} → {2 * n}", with_interval(factor, 2), verdict(factor))
         for n, factor in measured

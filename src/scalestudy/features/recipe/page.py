@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 
 from scalestudy.analysis.larger_batch import quality_holds
-from scalestudy.analysis.runs import metric_label, sense_of
+from scalestudy.analysis.runs import metric_label, quality_sense
 from scalestudy.analysis.study_table import Row
 from scalestudy.config.file import study_toml
 from scalestudy.config.objectives import gain
@@ -20,7 +20,7 @@ from scalestudy.report.document import (
     Table,
     headings_of,
 )
-from scalestudy.report.number_format import number, with_interval
+from scalestudy.report.number_format import format_number, with_interval
 from scalestudy.util.units import duration
 
 DIGITS = 3
@@ -41,9 +41,9 @@ def recipes_document(
     rows = tuple(
         (
             str(recipe.workers),
-            number(result.global_batch, 0),
-            number(result.updates, 0),
-            number(None, 0)
+            format_number(result.global_batch, 0),
+            format_number(result.updates, 0),
+            format_number(None, 0)
             if recipe.trial is None
             else rate(planned, recipe, recipe.trial),
             "every trial diverged" if recipe.trial is None else in_words(recipe.trial),
@@ -101,7 +101,7 @@ def to_settle(row: Row, judged: Mapping[int, Row], recipes: Sequence[TunedRate])
 def quality_of(row: Row | None) -> tuple[str, str, str]:
     """Quality with its interval, the number of new seeds, and the verdict on it."""
     if row is None:
-        return number(None, 0), "", ""
+        return format_number(None, 0), "", ""
     return with_interval(row.quality, row.digits), str(row.runs), row.verdict.sentence
 
 
@@ -167,10 +167,10 @@ def rate(planned: RecipePlan, recipe: TunedRate, trial: RateTrial) -> str:
 
 def remarks(recipe: TunedRate) -> list[str]:
     """What the published rules reached untuned, and what learned nothing."""
-    better = sense_of(recipe.runs).better or "higher"
+    better = quality_sense(recipe.runs).better or "higher"
 
     def value(score: float) -> str:
-        return number(gain(score, better), DIGITS)
+        return format_number(gain(score, better), DIGITS)
 
     short = {
         trial: score for trial, score in recipe.scores[0].items() if isfinite(score)

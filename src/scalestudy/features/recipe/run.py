@@ -17,7 +17,7 @@ from statistics import fmean
 
 from scalestudy.analysis.divergence import failures
 from scalestudy.analysis.findings import runs_of
-from scalestudy.analysis.runs import Run, sense_of
+from scalestudy.analysis.runs import Run, quality_sense
 from scalestudy.app.follow import Listener
 from scalestudy.app.run_study import run_points
 from scalestudy.app.survey import Request, Survey, survey
@@ -391,7 +391,7 @@ def _run(
 
 def score(run: Run) -> float:
     """Quality of a trial, larger is better; `DIVERGED` if it learned nothing."""
-    sense, quality = sense_of([run]), run.result.quality
+    sense, quality = quality_sense([run]), run.result.quality
     if sense.better is None:
         action = f'Add better = {{"{run.result.metric}": "higher"}}, or "lower", to the task file.'
         expected = "a metric of which it is known whether higher or lower is better"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from scalestudy.analysis.measures import measure
+from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.runs import group_runs
 from scalestudy.analysis.study_table import Row, rows_of
 from scalestudy.features.recipe.run import RecipePlan, TunedRate
@@ -23,7 +23,7 @@ def rows_by_workers(
     return {
         row.workers: row
         for row in rows_of(
-            measure(group_runs(runs)), planned.request.study.quality_margin
+            measure_rows(group_runs(runs)), planned.request.study.quality_margin
         )
     }
 
