@@ -26,6 +26,10 @@ MOST_PASSED_OVER = 3
 NAMED_RIVALS = 3
 """How many rows that tie with the choice the headline names; the rest are counted."""
 UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
+LEAST_SEEDS, MOST_SEEDS = 2, 10
+"""Numbers of trainings of which it is said how many failures they cannot exclude."""
+MUCH_FASTER = 1.5
+"""A row about the target that is as many times as fast as the choice is a matter of preference."""
 
 
 @dataclass(frozen=True)
@@ -324,10 +328,6 @@ def _switching(switch: Switch | None) -> str:
     )
 
 
-LEAST_SEEDS, MOST_SEEDS = 2, 10
-"""Numbers of trainings of which it is said how many failures they cannot exclude."""
-
-
 def _failing_share(choice: Row, measures: Measures) -> str:
     """What few trainings without a failure cannot exclude (Clopper and Pearson, Biometrika 26, 1934)."""
     runs = len(measures.trained[choice.key])
@@ -363,10 +363,6 @@ def _better(rows: Sequence[Row], decision: Decision) -> str:
         if named
         else ""
     )
-
-
-MUCH_FASTER = 1.5
-"""A row about the target that is as many times as fast as the choice is a matter of preference."""
 
 
 def _preference(price: Price, decision: Decision) -> str:

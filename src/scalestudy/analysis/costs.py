@@ -24,6 +24,8 @@ KINDS = {
 }
 """Arithmetic of matrix products, by `train.precision`."""
 TERA = 1e12
+JOULES = 3600.0
+"""Joules per watt-hour."""
 
 
 class Peak(NamedTuple):
@@ -83,10 +85,6 @@ def _table() -> list[Mapping[str, object]]:
     )
     devices: list[Mapping[str, object]] = tomllib.loads(text)["device"]
     return devices
-
-
-JOULES = 3600.0
-"""Joules per watt-hour."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,13 @@ from scalestudy.store.record_file import CHECKSUMS
 from scalestudy.store.run_folder import EPOCHS, GALLERY, RANKS, RunFolder
 from scalestudy.store.study_folder import StudyFolder
 
+MOST_NAMED = 3
+"""Largest number of runs that are named with what is left out of them."""
+_RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
+"""Words for the rules by which the learning rate follows the global batch."""
+MEASURED = ("steps", "input")
+"""Phases that make up the training time."""
+
 
 @dataclass(frozen=True)
 class Findings:
@@ -176,10 +183,6 @@ def analyse(
     )
 
 
-MOST_NAMED = 3
-"""Largest number of runs that are named with what is left out of them."""
-
-
 def left_out(runs: Sequence[Run]) -> list[str]:
     """Sentences on records of runs that are damaged or differ from their checksums."""
     wrong = [run for run in runs if run.damage]
@@ -230,10 +233,6 @@ def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:
     if rest > 0.005 * wall:
         means["other"] = means.get("other", 0.0) + rest
     return means
-
-
-_RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
-"""Words for the rules by which the learning rate follows the global batch."""
 
 
 def read_study(
@@ -337,10 +336,6 @@ def _planned(status: PointStatus, study: Path) -> Planned:
 
 def _relative(run: RunFolder, study: Path) -> str:
     return str(run.path).removeprefix(f"{study}/")
-
-
-MEASURED = ("steps", "input")
-"""Phases that make up the training time."""
 
 
 def as_training(run: Run) -> Run:

@@ -29,6 +29,7 @@ LEAST_BATCHES = 4
 """Batches that a fit takes: two parameters, and two degrees of freedom to check them."""
 MISFIT = 0.1
 """Relative deviation of a mean from the curve that is worth a sentence."""
+HOLDS = ("no-worse", "reference")
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,6 @@ def _ratio(
     )
     # If the denominator may be zero, there is no upper end.
     return Estimate(value, low, (first + root) / second if second > 0 else None)
-
-
-HOLDS = ("no-worse", "reference")
 
 
 def quality_holds(verdicts: Mapping[Key, Verdict]) -> list[str]:

@@ -24,6 +24,13 @@ from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 from scalestudy.plugins.strategies import references
 from scalestudy.store.records import SHARED_CORES
 
+Bill = Literal["worker", "gpu", "core", "node"]
+PriceBasis = Literal["wall", "training", "rate"]
+"""Which time is compared: of the planned training, from its start to its result ("wall"); of the epochs of
+the measured one ("training"); of one sample ("rate"), if rows did unlike work or no other time is known."""
+TOO_WIDE = 2.0
+"""A speed-up whose interval ends further below the estimate than this factor is too uncertain."""
+
 
 @dataclass(frozen=True)
 class SpeedUp:
@@ -193,14 +200,6 @@ def _same_work_in_pairs(key: Key, baseline: Key, measures: Measures) -> bool:
     )
     common = ours.keys() & theirs.keys()
     return len(common) > 1 and all(ours[seed] == theirs[seed] for seed in common)
-
-
-Bill = Literal["worker", "gpu", "core", "node"]
-PriceBasis = Literal["wall", "training", "rate"]
-"""Which time is compared: of the planned training, from its start to its result ("wall"); of the epochs of
-the measured one ("training"); of one sample ("rate"), if rows did unlike work or no other time is known."""
-TOO_WIDE = 2.0
-"""A speed-up whose interval ends further below the estimate than this factor is too uncertain."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,10 @@ from scalestudy.store.state import State
 from scalestudy.util.files import contents
 from scalestudy.util.units import bytes_of
 
+Seed = int | str
+"""Identifies a run within its row: its seed, with the split if this was swept. A run without a seed
+is identified by its name, which no other row shares."""
+
 
 def read_epochs(run: Path) -> tuple[tuple[EpochRecord, ...], list[str]]:
     """Return the epochs in a run's folder, and an error for each line that cannot be parsed.
@@ -46,11 +50,6 @@ def read_epochs(run: Path) -> tuple[tuple[EpochRecord, ...], list[str]]:
         except ValidationError as error:
             wrong.append(f"{EPOCHS}, line {number}: {first_error(error)}")
     return tuple(good), wrong
-
-
-Seed = int | str
-"""Identifies a run within its row: its seed, with the split if this was swept. A run without a seed
-is identified by its name, which no other row shares."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,28 @@ TIMES: dict[TimeOf, str] = {
     "samples": f"Time of {SAMPLES:,} samples",
 }
 """Names of the times of a series."""
+_SECONDS: dict[TimeOf, Callable[[Run], float | None]] = {
+    "training": lambda run: run.result.training_seconds,
+    "epoch": lambda run: run.epoch_seconds,
+    "samples": lambda run: (
+        SAMPLES / run.result.throughput
+        if run.foreign and run.result.throughput
+        else None
+    ),
+}
+REACH = 4
+"""How far predictions and limits reach, as a factor of the largest number of workers or speed-up measured."""
+ANY_NUMBER = 10_000
+"""If the upper end of the limit of speed-up exceeds this, there is no limit."""
+NAMES = {
+    "fixed": "a part that does not shrink with the workers",
+    "constant": "communication that does not grow",
+    "ring": "ring communication",
+    "log": "communication or waiting that grows with log₂ n",
+    "linear": "communication with each worker in turn",
+    "second node": "communication between nodes",
+}
+"""Meaning of the terms other than computation."""
 
 
 @dataclass(frozen=True)
@@ -151,17 +173,6 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
     )
 
 
-_SECONDS: dict[TimeOf, Callable[[Run], float | None]] = {
-    "training": lambda run: run.result.training_seconds,
-    "epoch": lambda run: run.epoch_seconds,
-    "samples": lambda run: (
-        SAMPLES / run.result.throughput
-        if run.foreign and run.result.throughput
-        else None
-    ),
-}
-
-
 def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
     """Work in samples or epochs by number of workers, without those whose runs differ by more than `ALIKE`.
 
@@ -202,12 +213,6 @@ def nearly_equal(values: Iterable[float]) -> bool:
     """Whether amounts of work count as equal."""
     numbers = list(values)
     return max(numbers) <= min(numbers) * (1 + ALIKE)
-
-
-REACH = 4
-"""How far predictions and limits reach, as a factor of the largest number of workers or speed-up measured."""
-ANY_NUMBER = 10_000
-"""If the upper end of the limit of speed-up exceeds this, there is no limit."""
 
 
 @dataclass(frozen=True)
@@ -363,17 +368,6 @@ def _why_none(series: Series) -> str:
         f"a scaling model needs {MINIMUM_COUNTS} different numbers of workers, and there"
         f" {'is 1' if counts == 1 else f'are {counts}'}{others}"
     )
-
-
-NAMES = {
-    "fixed": "a part that does not shrink with the workers",
-    "constant": "communication that does not grow",
-    "ring": "ring communication",
-    "log": "communication or waiting that grows with log₂ n",
-    "linear": "communication with each worker in turn",
-    "second node": "communication between nodes",
-}
-"""Meaning of the terms other than computation."""
 
 
 def model_sentences(model: Model) -> list[str]:

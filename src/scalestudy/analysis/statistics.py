@@ -26,6 +26,21 @@ K = TypeVar("K")
 CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
 """P value below which a difference is significant, after correction for the number of comparisons."""
+Values = Mapping[Any, float]
+"""Values of a row's runs, by block."""
+PRIOR = 0.6
+"""Degrees of freedom of the common variance. Smyth estimates them from thousands of genes; a dozen rows are
+too few for that. With so little weight, intervals of two blocks hold for a row that spreads five times as far
+as the others; they are half as wide again as with two degrees, those of five blocks a tenth."""
+SINGLE = 2.0
+"""The same for a row of one run, which has no spread of its own to be weighed against."""
+WIDEST = 3.0
+"""Deviations count up to this multiple of the median row's in a common variance, so that a wild row does not
+widen the intervals of all others (Phipson et al., Annals of Applied Statistics 10, 2016)."""
+ROUNDING = 1e-12
+"""Deviations below this share of the largest value are rounding errors."""
+MOST_PAIRED, NEIGHBOURS = 400, 50
+"""Number of rows up to which all pairs are compared; otherwise each row is compared with so many others."""
 
 
 @dataclass(frozen=True)
@@ -211,30 +226,11 @@ def quality_decimals(scale: Scale, values: Iterable[float]) -> int:
     return max(0, 1 - math.floor(math.log10(fmean(sizes) / 50)))
 
 
-Values = Mapping[Any, float]
-"""Values of a row's runs, by block."""
-PRIOR = 0.6
-"""Degrees of freedom of the common variance. Smyth estimates them from thousands of genes; a dozen rows are
-too few for that. With so little weight, intervals of two blocks hold for a row that spreads five times as far
-as the others; they are half as wide again as with two degrees, those of five blocks a tenth."""
-SINGLE = 2.0
-"""The same for a row of one run, which has no spread of its own to be weighed against."""
-WIDEST = 3.0
-"""Deviations count up to this multiple of the median row's in a common variance, so that a wild row does not
-widen the intervals of all others (Phipson et al., Annals of Applied Statistics 10, 2016)."""
-ROUNDING = 1e-12
-"""Deviations below this share of the largest value are rounding errors."""
-
-
 class Variance(NamedTuple):
     """Variance of a single run, and its degrees of freedom."""
 
     value: float
     freedom: float
-
-
-MOST_PAIRED, NEIGHBOURS = 400, 50
-"""Number of rows up to which all pairs are compared; otherwise each row is compared with so many others."""
 
 
 class Design(NamedTuple):

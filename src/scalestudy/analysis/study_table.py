@@ -27,6 +27,34 @@ from scalestudy.plugins.strategies import is_synchronous
 
 if TYPE_CHECKING:
     import polars as pl
+Kind = Literal["text", "whole", "float", "flag"]
+RUN_FIELDS = (
+    "name",
+    "strategy",
+    "workers",
+    "seed",
+    "implementation",
+    "communication",
+    "per_worker_batch",
+    "global_batch",
+    "epochs",
+    "updates",
+    "samples_processed",
+    "throughput",
+    "training_seconds",
+    "wall_seconds",
+    "metric",
+    "better",
+    "quality",
+    "constant_quality",
+    "best_quality",
+    "best_epoch",
+    "oversubscribed",
+    "began",
+    "finished",
+    "place",
+    "hosts",
+)
 
 
 @dataclass(frozen=True)
@@ -189,7 +217,6 @@ def best_single(rows: Sequence[Row], metric: str | None = None) -> Row | None:
     )
 
 
-Kind = Literal["text", "whole", "float", "flag"]
 _Column = tuple[Kind, str | Callable[[Row], Any]]
 """A column's type, and its value: a path of attributes of the row, or a function."""
 
@@ -287,35 +314,6 @@ def _cell(row: Row, _: Kind, of: str | Callable[[Row], Any]) -> Any:
         for name in of.split("."):
             value = None if value is None else getattr(value, name)
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-RUN_FIELDS = (
-    "name",
-    "strategy",
-    "workers",
-    "seed",
-    "implementation",
-    "communication",
-    "per_worker_batch",
-    "global_batch",
-    "epochs",
-    "updates",
-    "samples_processed",
-    "throughput",
-    "training_seconds",
-    "wall_seconds",
-    "metric",
-    "better",
-    "quality",
-    "constant_quality",
-    "best_quality",
-    "best_epoch",
-    "oversubscribed",
-    "began",
-    "finished",
-    "place",
-    "hosts",
-)
 
 
 def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":

@@ -30,6 +30,9 @@ from scalestudy.report.document import (
 )
 from scalestudy.util.errors import printable
 
+MOST_ROWS = 100
+"""Largest number of table rows that are printed: laying out more takes seconds."""
+
 
 class PlainConsole(Console):
     """Rich's console, with control sequences in names and messages escaped; only its own styles remain."""
@@ -43,10 +46,6 @@ class PlainConsole(Console):
                 yield segment
             else:
                 yield Segment(printable(segment.text), segment.style)
-
-
-MOST_ROWS = 100
-"""Largest number of table rows that are printed: laying out more takes seconds."""
 
 
 def terminal(document: Document, width: int = 120, colour: bool = False) -> str:

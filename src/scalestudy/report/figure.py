@@ -38,6 +38,8 @@ SHAPES = (
 RAMP = ("#6A5ACD", "#156DB7", "#008C8C", "#5C9E45", "#C08000", "#D55E00")
 """From violet through green to orange."""
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
+WIDTH, HEIGHT = 640, 360
+PNG_SCALE = 2.0
 
 
 def colour_and_shape(
@@ -145,9 +147,6 @@ def config(dark: bool = False) -> dict[str, Any]:
     }
 
 
-WIDTH, HEIGHT = 640, 360
-
-
 @dataclass(frozen=True)
 class Figure:
     """One figure: a file name without extension, its texts, and its Vega-Lite specification."""
@@ -209,9 +208,6 @@ def figure(
     for key in ("$schema", "config", "usermeta"):
         spec.pop(key, None)
     return Figure(name, title, caption, spec, wide, group, choice)
-
-
-PNG_SCALE = 2.0
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,9 @@ BASIS_WORDS: dict[Basis, str] = {
     "training": "training time",
 }
 """Names of the quantities whose ratio is the speed-up."""
+WIDE = 5
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
+MOST_TICKS = 9
 
 
 def basis_of(rows: Sequence[Row]) -> str:
@@ -174,16 +177,9 @@ def downsample(
     return sorted(chosen)
 
 
-WIDE = 5
-"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
-
-
 def is_logarithmic(values: Sequence[float]) -> bool:
     """Whether values span so much that small ones would crowd on a linear axis; not with a zero."""
     return min(values) > 0 and max(values) / min(values) > WIDE
-
-
-MOST_TICKS = 9
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -20,17 +20,15 @@ SECTIONS: Registry[Callable[[Findings], Section | None]] = Registry(
     "scalestudy.sections"
 )
 """In the order in which they are shown. A function returns None if the study has no data for its section."""
+TABLE_SCHEMA = 1
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets run a text that starts with one of these as a formula, unless an apostrophe precedes it."""
 
 
 def sections(findings: Findings) -> list[Section]:
     """The sections for which this study has data."""
     made = (SECTIONS.get(name)(findings) for name in SECTIONS.names())
     return [section for section in made if section is not None]
-
-
-TABLE_SCHEMA = 1
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Spreadsheets run a text that starts with one of these as a formula, unless an apostrophe precedes it."""
 
 
 def to_csv(rows: Sequence[Row]) -> str:

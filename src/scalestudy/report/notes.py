@@ -73,6 +73,8 @@ _SEQUENTIAL = (
 )
 MOST_HOSTS = 4
 """Largest number of nodes that are named."""
+LONGEST = 80
+"""Characters of the values of a variable that differs between ranks or runs."""
 
 
 def notes(findings: Findings) -> list[str]:
@@ -225,10 +227,6 @@ def _caveats(findings: Findings) -> Iterator[str]:
     if lost:
         names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)
         yield f"Measured runs without a saved model: {names}."
-
-
-LONGEST = 80
-"""Characters of the values of a variable that differs between ranks or runs."""
 
 
 def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:

@@ -45,6 +45,45 @@ from scalestudy.report.number_format import (
 from scalestudy.report.results import identity_cells, identity_headings, swept_columns
 from scalestudy.util import units
 
+MEANINGS = {
+    "device_hours": "Device and node time last from the start of the processes to the result, as sites"
+    " charge them. Training time is shorter: a column of its own in the results.",
+    "watt_hours": "Energy is that of the GPUs during training, without the rest of the node.",
+    "flops_per_sample": "FLOP are those of matrix products and convolutions in the graph of the training"
+    " step, forward and backward.",
+    "mfu": "MFU is the FLOP/s reached in the steady epochs, divided by the peak of all devices (dense, as"
+    " stated by the manufacturer).",
+}
+"""Meaning of each column, printed below the table if the table has the column."""
+WORDS = {
+    "energy": "energy",
+    "gpu_joules": "the GPUs' energy",
+    "flops_per_sample": "FLOP",
+    "mfu": "MFU",
+}
+"""Names of columns in text."""
+MEANING = (
+    "Useful speed-up U(n) = S(n)/r(n) is what remains of the speed-up S(n) if n workers need r(n) times the"
+    " samples for the same quality (Shallue et al., JMLR 2019). Samples are interpolated between evaluations"
+    " and compared by seed. Synchronous strategies make the same updates, so one series of trainings, also of"
+    " `virtual` workers, gives r(n) for all of them."
+)
+MOST_MODELS = 12
+"""Largest number of series that are shown, including the recommended one."""
+POINTS = 40
+"""Points of a curve."""
+INTERVALS = (
+    "Predictions assume that times continue as measured. Their 95 % prediction intervals are for a single"
+    " run and allow for every form of exchange that the runs do not rule out, but not for effects that only"
+    " appear with more workers, or on more nodes, than were measured."
+)
+CAPTION = (
+    "Filled points are measured, the line is the scaling model. The dashed line and open points are"
+    " predictions, with bars that contain a run with a probability of 95 % if times continue as measured."
+)
+STRATEGY, WORKERS = Heading("Strategy", numeric=False), Heading("Workers", brief="n")
+SPEEDUP, EFFICIENCY = Heading("Speed-up", brief="S"), Heading("Efficiency", brief="E")
+
 
 @dataclass(frozen=True)
 class CostColumn:
@@ -104,23 +143,6 @@ COSTS = (
     ),
     CostColumn(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
 )
-MEANINGS = {
-    "device_hours": "Device and node time last from the start of the processes to the result, as sites"
-    " charge them. Training time is shorter: a column of its own in the results.",
-    "watt_hours": "Energy is that of the GPUs during training, without the rest of the node.",
-    "flops_per_sample": "FLOP are those of matrix products and convolutions in the graph of the training"
-    " step, forward and backward.",
-    "mfu": "MFU is the FLOP/s reached in the steady epochs, divided by the peak of all devices (dense, as"
-    " stated by the manufacturer).",
-}
-"""Meaning of each column, printed below the table if the table has the column."""
-WORDS = {
-    "energy": "energy",
-    "gpu_joules": "the GPUs' energy",
-    "flops_per_sample": "FLOP",
-    "mfu": "MFU",
-}
-"""Names of columns in text."""
 
 
 def costs_section(findings: Findings) -> Section | None:
@@ -175,14 +197,6 @@ def _unmeasured(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-MEANING = (
-    "Useful speed-up U(n) = S(n)/r(n) is what remains of the speed-up S(n) if n workers need r(n) times the"
-    " samples for the same quality (Shallue et al., JMLR 2019). Samples are interpolated between evaluations"
-    " and compared by seed. Synchronous strategies make the same updates, so one series of trainings, also of"
-    " `virtual` workers, gives r(n) for all of them."
-)
-
-
 def samples_section(findings: Findings) -> Section | None:
     """Samples to the target quality and the critical batch; None if the global batch does not grow."""
     sentences = samples_needed(findings.rows)
@@ -193,23 +207,6 @@ def samples_section(findings: Findings) -> Section | None:
         (Items(tuple(sentences)), Paragraph(MEANING)),
         "samples",
     )
-
-
-MOST_MODELS = 12
-"""Largest number of series that are shown, including the recommended one."""
-POINTS = 40
-"""Points of a curve."""
-INTERVALS = (
-    "Predictions assume that times continue as measured. Their 95 % prediction intervals are for a single"
-    " run and allow for every form of exchange that the runs do not rule out, but not for effects that only"
-    " appear with more workers, or on more nodes, than were measured."
-)
-CAPTION = (
-    "Filled points are measured, the line is the scaling model. The dashed line and open points are"
-    " predictions, with bars that contain a run with a probability of 95 % if times continue as measured."
-)
-STRATEGY, WORKERS = Heading("Strategy", numeric=False), Heading("Workers", brief="n")
-SPEEDUP, EFFICIENCY = Heading("Speed-up", brief="S"), Heading("Efficiency", brief="E")
 
 
 def models_section(findings: Findings) -> Section | None:

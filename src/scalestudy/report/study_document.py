@@ -41,6 +41,21 @@ from scalestudy.util.files import REPORT, make_inside, refuse_target, write_atom
 
 if TYPE_CHECKING:
     from scalestudy.store.study_folder import StudyFolder
+FIRST = ("speedup", "quality")
+"""Names of the figures below the decision."""
+MAKERS: tuple[Callable[[Findings], list[Figure]], ...] = (
+    speedup,
+    quality,
+    time_and_cost,
+    efficiency,
+    phases,
+    losses,
+)
+MOST_ROWS, MOST_SENTENCES, MOST_QUESTIONS, MOST_READINGS = 16, 4, 3, 8
+"""Largest numbers of rows, of sentences of the advice, of open questions and of sentences on how files were
+read in a brief report."""
+MOST_LINES = 20
+"""Largest number of lines of its table, whose rows take several on a narrow terminal."""
 
 
 def report_document(
@@ -121,18 +136,6 @@ def _small_print(findings: Findings) -> str:
     return f"{text} The advised row is marked." if findings.advice.choice else text
 
 
-FIRST = ("speedup", "quality")
-"""Names of the figures below the decision."""
-MAKERS: tuple[Callable[[Findings], list[Figure]], ...] = (
-    speedup,
-    quality,
-    time_and_cost,
-    efficiency,
-    phases,
-    losses,
-)
-
-
 def figures(findings: Findings) -> list[Figure]:
     """All figures for which the finished runs have data, those of a group one after another."""
     from altair.utils.schemapi import debug_mode
@@ -191,13 +194,6 @@ def write_report(
     write_atomically(out / "table.csv", to_csv(findings.rows))
     write_atomically(out / "table.json", to_json(findings))
     return page
-
-
-MOST_ROWS, MOST_SENTENCES, MOST_QUESTIONS, MOST_READINGS = 16, 4, 3, 8
-"""Largest numbers of rows, of sentences of the advice, of open questions and of sentences on how files were
-read in a brief report."""
-MOST_LINES = 20
-"""Largest number of lines of its table, whose rows take several on a narrow terminal."""
 
 
 def render_text(

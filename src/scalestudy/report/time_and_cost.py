@@ -37,6 +37,11 @@ MOST_NAMED = 16
 """Number of points up to which points off the front are labelled, too."""
 ROOM = 0.13, 0.1
 """Shares of the figure's width and height that a label takes on a phone."""
+BEYOND = 1.5
+"""Factor by which intervals may exceed the values on a logarithmic axis."""
+MOST_ROWS = 30
+MOST_PHASES = 7
+"""Largest number of phases with their own colour."""
 
 
 def time_and_cost(findings: Findings) -> list[Figure]:
@@ -185,10 +190,6 @@ def _cut(records: Records) -> str:
     return cut
 
 
-BEYOND = 1.5
-"""Factor by which intervals may exceed the values on a logarithmic axis."""
-
-
 def _scale(records: Records, field: str) -> "tuple[alt.Scale, alt.Axis]":
     """Scale and axis of time or cost: logarithmic if it spans much."""
     import altair as alt
@@ -250,11 +251,6 @@ def _places(values: list[float]) -> list[float]:
         values = [log(value) for value in values]
     span = max(values) - min(values) or 1.0
     return [(value - min(values)) / span for value in values]
-
-
-MOST_ROWS = 30
-MOST_PHASES = 7
-"""Largest number of phases with their own colour."""
 
 
 def phases(findings: Findings) -> list[Figure]:

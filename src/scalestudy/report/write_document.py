@@ -40,6 +40,17 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 1000
 """Largest number of table rows on a page; the formats for programs hold all."""
+SPECIAL = re.compile(r"(https?://[^\s<>|`]+)|([\\`*_{}\[\]<>#|~$])")
+"""Characters with a meaning in Markdown; those within an address are left alone."""
+FORMS = ("markdown", "html")
+"""Formats in which a document can be written."""
+ENDINGS = {
+    ".csv": "csv",
+    ".json": "json",
+    ".md": "markdown",
+    ".html": "html",
+    ".htm": "html",
+}
 
 
 def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> str:
@@ -162,10 +173,6 @@ def _vega() -> str:
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-SPECIAL = re.compile(r"(https?://[^\s<>|`]+)|([\\`*_{}\[\]<>#|~$])")
-"""Characters with a meaning in Markdown; those within an address are left alone."""
-
-
 def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> str:
     """Render a document as Markdown.
 
@@ -265,17 +272,6 @@ def _table(table: Table) -> list[str]:
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-FORMS = ("markdown", "html")
-"""Formats in which a document can be written."""
-ENDINGS = {
-    ".csv": "csv",
-    ".json": "json",
-    ".md": "markdown",
-    ".html": "html",
-    ".htm": "html",
-}
 
 
 def form_by_ending(
