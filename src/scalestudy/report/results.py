@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.measures import engines_of
+from scalestudy.analysis.measures import Basis, engines_of
+from scalestudy.analysis.price import Price
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
@@ -51,107 +52,144 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     """Every row of a study; with `brief`, only the columns for the decision, without footnotes."""
     rows = findings.rows
     names = swept_columns(rows)
-    columns = [column for column in _columns(findings) if column.brief or not brief]
-    verdicts = findings.advice.decision.verdicts or {}
+    columns = _columns(findings)
+    if brief:
+        columns = [column for column in columns if column.brief]
     footnotes: dict[str, int] = {}
-    # The library of the exchange is worth showing only if NCCL was used.
-    named = any(row.communication == "nccl" for row in rows)
-    engines = engines_of(findings.measures.groups)
-    several = len(set(engines.values())) > 1
-    lines: list[list[str | Cell]] = []
-    for row in rows:
-        by = (
-            [row.implementation]
-            if row.implementation != row.strategy and not brief
-            else []
-        )
-        by += [] if is_synchronous(row.implementation) else ["asynchronous"]
-        by += [row.communication] if named and row.communication else []
-        by += [engines[row.key]] if several and row.key in engines else []
-        strategy = Cell(
-            row.strategy,
-            f"{row.strategy} ({', '.join(by)})" if by else "",
-            ", ".join(by),
-        )
-        lines.append(
-            [
-                strategy,
-                _whole(row.workers),
-                *(str(row.key.swept.get(name, "")) for name in names),
-            ]
-        )
+    lines = _identity_lines(findings, names, brief)
     for column in columns:
-        estimates = [column.of(row) for row in rows]
-        if brief and not column.interval:
-            estimates = [Estimate(estimate.value) for estimate in estimates]
-        digits = column.digits
-        if digits is None:
-            digits = decimals([estimate.value or 0.0 for estimate in estimates])
-        for line, row, estimate in zip(lines, rows, estimates, strict=True):
-            cell, why = _measured(estimate, digits), None if brief else column.why(row)
-            is_quality, verdict = (
-                column.heading.name == "Quality",
-                verdicts.get(row.key, row.verdict),
-            )
-            failed = (
-                is_quality
-                and not brief
-                and row.failed_runs == row.runs
-                and verdict.kind in SHORT
-            )
-            if failed:
-                why = _why_failed(row, verdict)
-            if why and (cell.text == NOT_AVAILABLE or is_quality):
-                cell = replace(cell, note=footnotes.setdefault(why, len(footnotes) + 1))
-            if is_quality:
-                kind = "worse" if verdict.kind in BAD_VERDICTS else ""
-                # As the decision and the faded points of the figure say, whether chance or not.
-                seems = "seems worse; " if verdict.seems_worse and not kind else ""
-                remark = SHORT[verdict.kind] if failed else seems + verdict.sentence
-                cell = _of_other_row(replace(cell, remark=remark, kind=kind), row)
-            line.append(cell)
-    batches = not brief and (
-        not rows or any(row.global_batch or not row.source for row in rows)
-    )
+        _append_column(lines, column, findings, footnotes, brief)
     timings = any(row.timings for row in rows)
+    batches = not brief and _have_batches(rows)
     for line, row in zip(lines, rows, strict=True):
         line.append(_whole(row.trainings))
         if timings:
             line.append(_whole(row.timings))
         if batches:
             line.append(_whole(row.global_batch))
-    choice, labels = findings.advice.choice, series_labels(findings)
+    headings = identity_headings(names)
+    for column in columns:
+        headings.append(replace(column.heading, detail=not column.brief))
+    headings += _run_headings(timings)
+    if batches:
+        headings.append(Heading("Global batch", "samples", "batch", detail=True))
+    # A narrow terminal drops columns from the right, but never the quality.
+    quality = [column.heading.name for column in columns].index("Quality")
+    essential = 2 + len(names) + quality + 1
+    labels = series_labels(findings)
     return Table(
-        (
-            *identity_headings(names),
-            *(replace(column.heading, detail=not column.brief) for column in columns),
-            *_run_headings(timings),
-            *(
-                [Heading("Global batch", "samples", "batch", detail=True)]
-                if batches
-                else []
-            ),
-        ),
+        tuple(headings),
         tuple(map(tuple, lines)),
         footnotes=tuple(footnotes),
         name="results-table",
-        chosen=next(
-            (
-                index
-                for index, row in enumerate(rows)
-                if choice and row.key == choice.key
-            ),
-            None,
-        ),
-        essential=2
-        + len(names)
-        + [column.heading.name for column in columns].index("Quality")
-        + 1,
+        chosen=_place_of_choice(findings),
+        essential=essential,
         sortable=True,
         series=tuple(labels.fields(row.key)["series"] for row in rows),
         links=tuple(_link(row.key) for row in rows),
         csv=to_csv(rows),
     )
+
+
+def _identity_lines(
+    findings: Findings, names: Sequence[str], brief: bool
+) -> list[list[str | Cell]]:
+    """The first cells of each row: its strategy with how it was computed, workers and swept values."""
+    # The library of the exchange is worth showing only if NCCL was used.
+    by_library = any(row.communication == "nccl" for row in findings.rows)
+    engines = engines_of(findings.measures.groups)
+    several_engines = len(set(engines.values())) > 1
+    lines: list[list[str | Cell]] = []
+    for row in findings.rows:
+        details = []
+        if row.implementation != row.strategy and not brief:
+            details.append(row.implementation)
+        if not is_synchronous(row.implementation):
+            details.append("asynchronous")
+        if by_library and row.communication:
+            details.append(row.communication)
+        if several_engines and row.key in engines:
+            details.append(engines[row.key])
+        listed = ", ".join(details)
+        full = f"{row.strategy} ({listed})" if listed else ""
+        line: list[str | Cell] = [
+            Cell(row.strategy, full, listed),
+            _whole(row.workers),
+        ]
+        line += [str(row.key.swept.get(name, "")) for name in names]
+        lines.append(line)
+    return lines
+
+
+def _append_column(
+    lines: Sequence[list[str | Cell]],
+    column: _Column,
+    findings: Findings,
+    footnotes: dict[str, int],
+    brief: bool,
+) -> None:
+    """Append a measured column to the lines, and number the reasons of its missing values."""
+    rows = findings.rows
+    estimates = [column.of(row) for row in rows]
+    if brief and not column.interval:
+        estimates = [Estimate(estimate.value) for estimate in estimates]
+    digits = column.digits
+    if digits is None:
+        digits = decimals([estimate.value or 0.0 for estimate in estimates])
+    verdicts = findings.advice.decision.verdicts or {}
+    for line, row, estimate in zip(lines, rows, estimates, strict=True):
+        cell = _measured(estimate, digits)
+        why = None if brief else column.why(row)
+        if column.heading.name == "Quality":
+            verdict = verdicts.get(row.key, row.verdict)
+            line.append(_quality_cell(cell, row, verdict, why, footnotes, brief))
+            continue
+        if why and cell.text == NOT_AVAILABLE:
+            cell = _with_footnote(cell, why, footnotes)
+        line.append(cell)
+
+
+def _quality_cell(
+    cell: Cell,
+    row: Row,
+    verdict: Verdict,
+    why: str | None,
+    footnotes: dict[str, int],
+    brief: bool,
+) -> Cell:
+    """The quality of a row with its verdict, and a footnote on failed runs."""
+    remark = verdict.sentence
+    kind = "worse" if verdict.kind in BAD_VERDICTS else ""
+    if verdict.seems_worse and not kind:
+        # As the decision and the faded points of the figure say, whether chance or not.
+        remark = f"seems worse; {remark}"
+    all_failed = row.failed_runs == row.runs and verdict.kind in SHORT
+    if all_failed and not brief:
+        why = _why_failed(row, verdict)
+        remark = SHORT[verdict.kind]
+    if why:
+        cell = _with_footnote(cell, why, footnotes)
+    return _of_other_row(replace(cell, remark=remark, kind=kind), row)
+
+
+def _with_footnote(cell: Cell, why: str, footnotes: dict[str, int]) -> Cell:
+    """The cell with the number of a footnote; cells with one reason share it."""
+    return replace(cell, note=footnotes.setdefault(why, len(footnotes) + 1))
+
+
+def _have_batches(rows: Sequence[Row]) -> bool:
+    """Whether the global batch is worth a column: numbers from other tools often lack it."""
+    if not rows:
+        return True
+    return any(row.global_batch or not row.source for row in rows)
+
+
+def _place_of_choice(findings: Findings) -> int | None:
+    choice = findings.advice.choice
+    for place, row in enumerate(findings.rows):
+        if choice and row.key == choice.key:
+            return place
+    return None
 
 
 def _link(key: Key) -> str:
@@ -166,11 +204,11 @@ def swept_columns(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         for name, value in row.key.swept.items():
             values.setdefault(name, set()).add(str(value))
-    return sorted(
-        name
-        for name in values
-        if len(values[name]) > 1 or not name.startswith("script.")
-    )
+    names = []
+    for name in sorted(values):
+        if len(values[name]) > 1 or not name.startswith("script."):
+            names.append(name)
+    return names
 
 
 def identity_cells(row: Row, names: Sequence[str]) -> tuple[str, ...]:
@@ -184,94 +222,125 @@ def identity_cells(row: Row, names: Sequence[str]) -> tuple[str, ...]:
 
 def identity_headings(names: Sequence[str]) -> list[Heading]:
     """Headings of the columns that identify a row: strategy, workers and other swept values."""
-    return [
+    headings = [
         Heading("Strategy", brief="strategy", numeric=False),
         Heading("Workers", brief="n"),
-        *(
-            Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False)
-            for name in names
-        ),
     ]
+    for name in names:
+        last = name.split(".")[-1]
+        headings.append(Heading(last, name, last, numeric=False))
+    return headings
 
 
 def _columns(findings: Findings) -> list[_Column]:
     """Measured columns, those for the decision first; for numbers from other tools only known columns."""
     rows = findings.rows
-    metric = (
-        " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
-    )
-    lower = (
-        ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
-    )
-    basis, against = basis_of(rows), _against(rows)
     prices = [row.price for row in rows if row.price]
-    unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
-    time_of = (
-        "from start to result"
-        if any(price.basis == "wall" for price in prices)
-        else "training only"
-    )
+    columns = [
+        *_decision_columns(findings, prices),
+        *_speed_columns(rows),
+        *_training_time_columns(rows),
+    ]
+    left_out = _left_out(rows, prices)
+    columns = [column for column in columns if column.heading.name not in left_out]
+    if rows and all(row.source for row in rows):
+        columns = [column for column in columns if _known_elsewhere(column, rows)]
+    return columns
+
+
+def _decision_columns(findings: Findings, prices: Sequence[Price]) -> list[_Column]:
+    """Time, cost efficiency, quality and cost: what the choice is made by."""
+    rows = findings.rows
     wall_unit, wall_length = time_unit([price.seconds.value or 0.0 for price in prices])
     billed, billed_hours = cost_unit([price.cost.value for price in prices])
-    target = next((row.useful.target for row in rows if row.useful), None)
-    digits = max((row.digits for row in rows), default=3)
-    goal = "" if target is None else f"{metric} {target:.{digits}f}"
+    bill = findings.advice.decision.bill
+    metrics = dict.fromkeys(metric_label(row.metric) for row in rows)
+    metric = " / ".join(metrics) or "metric"
+    lower = ""
+    if any(row.sense.better == "lower" for row in rows):
+        lower = ", lower is better"
 
-    def untimed(row: Row) -> str:
-        return row.speed.reason or UNTIMED
+    def time(row: Row) -> Estimate:
+        return row.price.seconds.scaled(1 / wall_length) if row.price else NOTHING
 
-    # Without a time of the whole training, rows are compared by the time of an epoch or of a sample.
-    timed_by = {row.basis for row in rows if row.price and row.price.basis == "rate"}
-    time = Heading(TIME, f"{wall_unit}, {time_of}", f"time {wall_unit}")
-    if timed_by == {"epoch"}:
-        time = Heading("Time of an epoch", wall_unit, f"epoch {wall_unit}")
-    columns = [
+    def cost(row: Row) -> Estimate:
+        return row.price.cost.scaled(1 / billed_hours) if row.price else NOTHING
+
+    def efficiency(row: Row) -> Estimate:
+        return row.price.efficiency if row.price else NOTHING
+
+    def no_efficiency(row: Row) -> str | None:
+        return NO_REFERENCE if row.price else _why_untimed(row)
+
+    cost_heading = Heading("Cost", f"{bill}-{billed}", f"cost {billed}")
+    efficiency_heading = Heading(
+        "Cost efficiency", "cost of the reference / cost", "cost eff."
+    )
+    return [
         _Column(
-            time,
-            lambda row: (
-                row.price.seconds.scaled(1 / wall_length) if row.price else NOTHING
-            ),
-            untimed,
-            interval=False,
+            _time_heading(rows, prices, wall_unit), time, _why_untimed, interval=False
         ),
-        _Column(
-            Heading("Cost efficiency", "cost of the reference / cost", "cost eff."),
-            lambda row: row.price.efficiency if row.price else NOTHING,
-            lambda row: NO_REFERENCE if row.price else untimed(row),
-            2,
-        ),
+        _Column(efficiency_heading, efficiency, no_efficiency, 2),
         _Column(
             Heading("Quality", metric + lower, metric),
             lambda row: row.quality,
             _why_quality,
-            digits,
+            _quality_digits(rows),
         ),
+        _Column(cost_heading, cost, _why_untimed, interval=False),
+    ]
+
+
+def _time_heading(rows: Sequence[Row], prices: Sequence[Price], unit: str) -> Heading:
+    # Without a time of the whole training, rows are compared by the time of an epoch or of a sample.
+    if _rate_bases(rows) == {"epoch"}:
+        return Heading("Time of an epoch", unit, f"epoch {unit}")
+    time_of = "training only"
+    if any(price.basis == "wall" for price in prices):
+        time_of = "from start to result"
+    return Heading(TIME, f"{unit}, {time_of}", f"time {unit}")
+
+
+def _rate_bases(rows: Sequence[Row]) -> set[Basis]:
+    """What the rows are compared by that have no time of a whole training."""
+    return {row.basis for row in rows if row.price and row.price.basis == "rate"}
+
+
+def _quality_digits(rows: Sequence[Row]) -> int:
+    return max((row.digits for row in rows), default=3)
+
+
+def _speed_columns(rows: Sequence[Row]) -> list[_Column]:
+    """Speed-ups, scaling efficiency and throughput."""
+    metrics = dict.fromkeys(metric_label(row.metric) for row in rows)
+    goal = ""
+    for row in rows:
+        if row.useful:
+            metric = " / ".join(metrics) or "metric"
+            goal = f"{metric} {row.useful.target:.{_quality_digits(rows)}f}"
+            break
+    unit = basis_of(rows) + _against(rows)
+
+    def useful(row: Row) -> Estimate:
+        return row.useful.speedup if row.useful else NOTHING
+
+    def no_speed_up(row: Row) -> str | None:
+        return row.speed.reason
+
+    return [
         _Column(
-            Heading(
-                "Cost", f"{findings.advice.decision.bill}-{billed}", f"cost {billed}"
-            ),
-            lambda row: (
-                row.price.cost.scaled(1 / billed_hours) if row.price else NOTHING
-            ),
-            untimed,
-            interval=False,
-        ),
-        _Column(
-            Heading("Speed-up", basis + against, "S"),
-            lambda row: row.speed.steady,
-            lambda row: row.speed.reason,
-            2,
+            Heading("Speed-up", unit, "S"), lambda row: row.speed.steady, no_speed_up, 2
         ),
         _Column(
             Heading("Useful speed-up", f"speed-up / samples to {goal}", "useful"),
-            lambda row: row.useful.speedup if row.useful else NOTHING,
+            useful,
             _why_useful,
             2,
         ),
         _Column(
-            Heading("Scaling efficiency", basis + against, "E"),
+            Heading("Scaling efficiency", unit, "E"),
             lambda row: row.efficiency,
-            lambda row: row.speed.reason,
+            no_speed_up,
             2,
             interval=False,
         ),
@@ -281,40 +350,55 @@ def _columns(findings: Findings) -> list[_Column]:
             _why_throughput,
             interval=False,
         ),
+    ]
+
+
+def _training_time_columns(rows: Sequence[Row]) -> list[_Column]:
+    """The time of the epochs alone and its speed-up, which only the page shows."""
+    unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
+
+    def no_training_time(row: Row) -> str | None:
+        if row.source:
+            return "its training time is unknown"
+        return "a training time is not a number"
+
+    return [
         _Column(
             Heading("Training time", unit, f"training {unit}"),
             lambda row: row.training_seconds.scaled(1 / length),
-            lambda row: (
-                "its training time is unknown"
-                if row.source
-                else "a training time is not a number"
-            ),
+            no_training_time,
             brief=False,
         ),
         _Column(
-            Heading("Speed-up", "training time" + against, "S of training"),
+            Heading("Speed-up", "training time" + _against(rows), "S of training"),
             lambda row: row.speed.training,
             lambda row: row.speed.training_reason,
             2,
             brief=False,
         ),
     ]
-    left_out = [] if prices else [TIME, "Cost efficiency", "Cost"]
-    left_out += [TIME] if "throughput" in timed_by else []
-    # A time that is the training time already is shown once.
-    times = [
-        (row.price.seconds.value, row.training_seconds.value)
-        for row in rows
-        if row.price
-    ]
-    left_out += (
-        ["Training time"] if times and all(one == other for one, other in times) else []
-    )
-    left_out += [] if any(_differs(row) for row in rows) else ["Useful speed-up"]
-    columns = [column for column in columns if column.heading.name not in left_out]
-    if rows and all(row.source for row in rows):
-        columns = [column for column in columns if _known_elsewhere(column, rows)]
-    return columns
+
+
+def _left_out(rows: Sequence[Row], prices: Sequence[Price]) -> list[str]:
+    """Headings of columns that would be empty, or say again what another column says."""
+    names = []
+    if not prices:
+        names += [TIME, "Cost efficiency", "Cost"]
+    if "throughput" in _rate_bases(rows):
+        names.append(TIME)
+    times = []
+    for row in rows:
+        if row.price:
+            times.append((row.price.seconds.value, row.training_seconds.value))
+    if times and all(planned == measured for planned, measured in times):
+        names.append("Training time")
+    if not any(_differs(row) for row in rows):
+        names.append("Useful speed-up")
+    return names
+
+
+def _why_untimed(row: Row) -> str | None:
+    return row.speed.reason or UNTIMED
 
 
 def _known_elsewhere(column: _Column, rows: Sequence[Row]) -> bool:
