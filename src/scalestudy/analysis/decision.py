@@ -199,21 +199,18 @@ class Decision:
         low, high = efficiency.low, efficiency.high
         if low is None or high is None:
             return False
-        return (
-            self.target - self.criteria.zone <= low
-            and high <= self.target + self.criteria.zone
-        )
+        zone = self.criteria.zone
+        return self.target - zone <= low and high <= self.target + zone
 
     def is_open(self, price: Price) -> bool:
         """Whether a row may or may not reach the target: its interval leaves the zone on the other side."""
-        value, low, high = (
-            price.efficiency.value,
-            price.efficiency.low,
-            price.efficiency.high,
-        )
-        zone = self.criteria.zone
-        if value is None or low is None or high is None or price.key == self.reference:
+        efficiency = price.efficiency
+        value, low, high = efficiency.value, efficiency.low, efficiency.high
+        if value is None or low is None or high is None:
             return False
+        if price.key == self.reference:
+            return False
+        zone = self.criteria.zone
         if value < self.target or is_undecided(price, self.target):
             return high > self.target + zone
         return low < self.target - zone
@@ -241,13 +238,14 @@ def decide(
     keys = [row.key for row in rows]
     verdicts = _stricter_verdicts(rows, measures, criteria.margin)
     failures = count_failures(keys, measures, planned)
+    # Runs fail on few workers, too: only more failures than there speak against a row.
     fewest = min(row.workers for row in rows)
-    usual = pool(failures, [row.key for row in rows if row.workers == fewest], measures)
-    sound = frozenset(
-        key
-        for key, verdict in verdicts.items()
-        if not verdict.seems_worse and failures[key].share <= usual.share
-    )
+    smallest = [row.key for row in rows if row.workers == fewest]
+    usual = pool(failures, smallest, measures)
+    sound = set()
+    for key, verdict in verdicts.items():
+        if not verdict.seems_worse and failures[key].share <= usual.share:
+            sound.add(key)
     prices, reference = prices_of(
         keys, measures, sound, criteria.bill, price_basis(keys, measures)
     )
@@ -258,7 +256,7 @@ def decide(
         prices=prices,
         failures={key: row for key, row in failures.items() if row.failed},
         samples=samples,
-        sound=sound,
+        sound=frozenset(sound),
     )
     return _choose(made, rows, reference, measures, usual)
 
@@ -271,19 +269,16 @@ def _stricter_verdicts(
     Otherwise a batch size that ruins the model on one worker too would pass as no worse.
     """
     verdicts = {row.key: row.verdict for row in rows}
-    best = {
-        metric: best_single(rows, metric) for metric in {row.metric for row in rows}
-    }
+    best = {row.metric: best_single(rows, row.metric) for row in rows}
     for row in rows:
         single = best[row.metric]
-        if (
-            single
-            and row.key != single.key
-            and (row.key.swept or row.strategy != single.strategy)
-        ):
-            against_best = judge(row.key, measures, margin, single.key)
-            if against_best.seems_worse:
-                verdicts[row.key] = against_best
+        if single is None or row.key == single.key:
+            continue
+        if row.strategy == single.strategy and not row.key.swept:
+            continue  # it was compared with this row already
+        against_best = judge(row.key, measures, margin, single.key)
+        if against_best.seems_worse:
+            verdicts[row.key] = against_best
     return verdicts
 
 
@@ -294,109 +289,138 @@ def _choose(
     measures: Measures,
     usual: Failures,
 ) -> Decision:
-    target, verdicts, prices, sound = (
-        made.target,
-        made.verdicts,
-        made.prices,
-        made.sound,
-    )
-    shown = sound
-    if measures.sequential and any(
-        verdict.kind != "unknown" for verdict in verdicts.values()
-    ):
-        # Faster rows have had their chance to be shown no worse.
-        shown = frozenset(
-            key for key in sound if verdicts[key].kind not in OPEN or key.workers == 1
-        )
-    if all(verdicts[row.key].failed for row in rows):
+    """The decision with its choice, or with the reason why there is none.
+
+    `usual` are the failures of the rows with the fewest workers.
+    """
+    if all(made.verdicts[row.key].failed for row in rows):
         return replace(made, kind="nothing-learned")
-    candidates = [
-        made.useful(price)
-        for key, price in prices.items()
-        if key in sound and price.efficiency.value is not None
-    ]
+    candidates = _candidates(made)
     if reference is None or not candidates:
         return made
     made = replace(made, reference=reference, no_single=_no_single(rows, made))
-    learned = [
-        row
-        for row in rows
-        if row.workers > reference.workers and not verdicts[row.key].failed
-    ]
-    if learned and not any(row.key in prices for row in learned):
+    if _lacks_larger_times(made, rows, reference):
         return made
-    least = prices[reference].units
-    undecided = [
-        price
-        for price in candidates
-        if price.units > least and is_undecided(price, target)
-    ]
-    good = [
-        price
-        for price in candidates
-        if (price.efficiency.value or 0.0) >= target * (1 - 1e-9)
-        and price not in undecided
-    ]
-    if not good or (undecided and all(price.units == least for price in good)):
+    good, undecided = _cheap_enough(made, candidates, reference)
+    least = made.prices[reference].units
+    only_least = all(price.units == least for price in good)
+    # Where a larger row may still qualify, the smallest is no answer yet.
+    if not good or (undecided and only_least):
         return replace(made, kind="uncertain" if undecided else "none")
+    shown = _shown_no_worse(made, measures)
     choice = _fastest_shown(good, shown)
-    faster = sorted(
-        (
-            price
-            for price in prices.values()
-            if price.duration < prices[choice.key].duration
-        ),
-        key=lambda price: price.duration,
-    )
-    alone = len({row.workers for row in rows}) == 1
-    smallest = min(price.key.workers for price in candidates)
-    kind: Kind = (
-        "ask" if choice.key.workers > smallest else "only-smallest" if alone else "stay"
-    )
-    rivals = [
-        price.key
-        for price in good
-        if price.key.workers == choice.key.workers
-        and price.key != choice.key
-        and (ratio := relative_time(measures, choice.basis, price.key, choice.key)).low
-        is not None
-        and ratio.low <= 1
-    ]
-    unshown = {
-        price.key: _not_shown(price.key, verdicts)
-        for price in faster
-        if price in good and price.key not in shown
-    }
+    kind = _kind_of_choice(choice, candidates, rows)
+    faster = _faster_rows(made, choice)
+    passed_over = []
+    for price in faster:
+        if made.verdicts[price.key].failed:
+            continue
+        if price in good and price.key not in shown:
+            why = _not_shown(price.key, made.verdicts)
+        else:
+            why = _objection(price, made)
+        passed_over.append(PassedOver(price.key, why))
+    reasons = list(_provisional(made, choice, kind, faster))
+    if any(_may_fail_by_chance(price, made, usual) for price in faster):
+        reasons.append("failures")
+    unshown = any(row.why == "not-shown" for row in passed_over)
+    if unshown or _may_learn(made, faster):
+        reasons.append("faster-may-learn")
+    rivals: list[Key] = []
+    if kind == "ask":
+        rivals = _rivals(choice, good, measures)
     return replace(
         made,
         kind=kind,
         choice=choice.key,
-        provisional=_provisional(
-            made, choice, kind, [p for p in faster if p.key in sound]
-        )
-        + (
-            ("failures",)
-            if any(_may_fail_by_chance(price, made, usual) for price in faster)
-            else ()
-        )
-        + (
-            ("faster-may-learn",)
-            if "not-shown" in unshown.values() or _may_learn(made, faster)
-            else ()
-        ),
-        passed_over=tuple(
-            PassedOver(price.key, unshown.get(price.key) or _objection(price, made))
-            for price in faster
-            if not verdicts[price.key].failed
-        ),
-        rivals=tuple(rivals) if kind == "ask" else (),
+        provisional=tuple(reasons),
+        passed_over=tuple(passed_over),
+        rivals=tuple(rivals),
     )
 
 
+def _candidates(made: Decision) -> list[Price]:
+    """Prices for the same quality of the rows that may be advised at all."""
+    found = []
+    for key, price in made.prices.items():
+        if key in made.sound and price.efficiency.value is not None:
+            found.append(made.useful(price))
+    return found
+
+
+def _lacks_larger_times(made: Decision, rows: Sequence[Row], reference: Key) -> bool:
+    """Whether rows with more workers than the reference learned, but none of them was timed."""
+    learned = []
+    for row in rows:
+        if row.workers > reference.workers and not made.verdicts[row.key].failed:
+            learned.append(row.key)
+    return bool(learned) and not any(key in made.prices for key in learned)
+
+
+def _cheap_enough(
+    made: Decision, candidates: Sequence[Price], reference: Key
+) -> tuple[list[Price], list[Price]]:
+    """The candidates that keep the cost efficiency, and those that are too uncertain to tell."""
+    least = made.prices[reference].units
+    # Rounding may leave an efficiency just below a target that it meets.
+    target = made.target * (1 - 1e-9)
+    good, undecided = [], []
+    for price in candidates:
+        if price.units > least and is_undecided(price, made.target):
+            undecided.append(price)
+        elif (price.efficiency.value or 0.0) >= target:
+            good.append(price)
+    return good, undecided
+
+
+def _shown_no_worse(made: Decision, measures: Measures) -> Set[Key]:
+    """The sound rows that need no more trainings before they may be chosen.
+
+    Where seeds are added until a verdict stands, faster rows have had their chance to be shown no worse.
+    """
+    known = [verdict for verdict in made.verdicts.values() if verdict.kind != "unknown"]
+    if not measures.sequential or not known:
+        return made.sound
+    shown = set()
+    for key in made.sound:
+        if key.workers == 1 or made.verdicts[key].kind not in OPEN:
+            shown.add(key)
+    return shown
+
+
+def _kind_of_choice(
+    choice: Price, candidates: Sequence[Price], rows: Sequence[Row]
+) -> Kind:
+    if choice.key.workers > min(price.key.workers for price in candidates):
+        return "ask"
+    if len({row.workers for row in rows}) == 1:
+        return "only-smallest"
+    return "stay"
+
+
+def _faster_rows(made: Decision, choice: Price) -> list[Price]:
+    """Rows that are faster than the choice, the fastest first."""
+    duration = made.prices[choice.key].duration
+    faster = [price for price in made.prices.values() if price.duration < duration]
+    return sorted(faster, key=lambda price: price.duration)
+
+
+def _rivals(choice: Price, good: Sequence[Price], measures: Measures) -> list[Key]:
+    """Rows with as many workers as the choice, whose times the runs cannot tell from its own."""
+    rivals = []
+    for price in good:
+        if price.key.workers != choice.key.workers or price.key == choice.key:
+            continue
+        ratio = relative_time(measures, choice.basis, price.key, choice.key)
+        if ratio.low is not None and ratio.low <= 1:
+            rivals.append(price.key)
+    return rivals
+
+
 def _provisional(
-    made: Decision, choice: Price, kind: Kind, contenders: Sequence[Price]
+    made: Decision, choice: Price, kind: Kind, faster: Sequence[Price]
 ) -> tuple[Reason, ...]:
-    """Reasons why a choice is provisional, without repeats; `contenders` are faster rows of sound quality."""
+    """Reasons why a choice is provisional, without repeats, by its price and quality and faster prices."""
     reasons: list[Reason] = []
     if choice.key != made.reference:
         if choice.efficiency.low is None:
@@ -405,10 +429,13 @@ def _provisional(
             reasons.append("interval-contains-target")
     if kind == "only-smallest":
         return tuple(reasons)
-    for price in map(made.useful, contenders):
-        if price.efficiency.low is None:
+    for price in faster:
+        if price.key not in made.sound:
+            continue
+        useful = made.useful(price)
+        if useful.efficiency.low is None:
             reasons.append("single-run")
-        elif made.is_open(price):
+        elif made.is_open(useful):
             reasons.append("faster-may-qualify")
     verdict = made.verdicts[choice.key]
     if verdict.kind in UNSETTLED and choice.key.workers > 1:
@@ -425,13 +452,10 @@ def _fastest_shown(good: Sequence[Price], shown: Set[Key]) -> Price:
     the fewest workers risk least then.
     """
     fit = [price for price in good if price.key in shown]
-    if fit:
-        return min(fit, key=lambda price: price.duration)
-    fewest = min(price.key.workers for price in good)
-    return min(
-        (price for price in good if price.key.workers == fewest),
-        key=lambda price: price.duration,
-    )
+    if not fit:
+        fewest = min(price.key.workers for price in good)
+        fit = [price for price in good if price.key.workers == fewest]
+    return min(fit, key=lambda price: price.duration)
 
 
 def _may_learn(made: Decision, faster: Sequence[Price]) -> bool:
@@ -439,13 +463,13 @@ def _may_learn(made: Decision, faster: Sequence[Price]) -> bool:
 
     Where seeds are added until a verdict stands, such a row has had its chance, and was shown to lose.
     """
-    return any(
-        made.verdicts[price.key].kind == "unclear"
-        and made.verdicts[price.key].seems_worse
-        and not made.verdicts[price.key].given_up
-        and (made.useful(price).efficiency.value or 0.0) >= made.target
-        for price in faster
-    )
+    for price in faster:
+        verdict = made.verdicts[price.key]
+        if verdict.kind != "unclear" or not verdict.seems_worse or verdict.given_up:
+            continue
+        if (made.useful(price).efficiency.value or 0.0) >= made.target:
+            return True
+    return False
 
 
 def _may_fail_by_chance(price: Price, made: Decision, usual: Failures) -> bool:
@@ -459,13 +483,11 @@ def _may_fail_by_chance(price: Price, made: Decision, usual: Failures) -> bool:
 
 def _not_shown(key: Key, verdicts: Mapping[Key, Verdict]) -> Objection:
     """Why a row that is cheap enough is not shown to be no worse."""
-    fewer = any(
-        other.variant == key.variant
-        and other.workers < key.workers
-        and verdict.seems_worse
-        for other, verdict in verdicts.items()
-    )
-    return "fewer-worse" if fewer else "not-shown"
+    for other, verdict in verdicts.items():
+        fewer = other.variant == key.variant and other.workers < key.workers
+        if fewer and verdict.seems_worse:
+            return "fewer-worse"
+    return "not-shown"
 
 
 def _objection(price: Price, made: Decision) -> Objection:
@@ -484,14 +506,12 @@ def _objection(price: Price, made: Decision) -> Objection:
 def _no_single(rows: Sequence[Row], made: Decision) -> str:
     """Why no one-worker row is the reference or billed no less than it; empty if one is."""
     singles = [row.key for row in rows if row.workers == 1]
-    if any(
-        key in made.prices and not made.verdicts[key].seems_worse for key in singles
-    ):
+    worse = [key for key in singles if made.verdicts[key].seems_worse]
+    if any(key in made.prices and key not in worse for key in singles):
         return ""
     if not singles:
         return "no one-worker run has finished"
-    if reasons := [
-        made.verdicts[key].sentence for key in singles if made.verdicts[key].seems_worse
-    ]:
-        return f"{singles[0].label} cannot be the reference ({reasons[0]})"
+    if worse:
+        sentence = made.verdicts[worse[0]].sentence
+        return f"{singles[0].label} cannot be the reference ({sentence})"
     return "no one-worker run was timed"
