@@ -287,7 +287,7 @@ def _lines(
     name: str,
     guides: Sequence[Guide] = (),
 ) -> Any:
-    """A chart of records from `figure_data.measured`, in panels by variant if there are several.
+    """A chart of records from `figure_data.measured_records`, in panels by variant if there are several.
 
     Those beyond `MOST_PANELS` panels are left out. `name` is that of the value in tooltips.
     """
