@@ -25,7 +25,7 @@ from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.hardware import cores
-from scalestudy.launch.local import run_steps
+from scalestudy.launch.local_run import run_steps
 from scalestudy.store.study_folder import StudyFolder
 
 HERE = Path(__file__).parent

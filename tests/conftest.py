@@ -87,7 +87,9 @@ def pytest_collection() -> Any:
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """Run the command line in a terminal of 120 columns; return exit code, output and errors."""
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr("scalestudy.launch.local.STOP.number", 0)  # of another test
+    monkeypatch.setattr(
+        "scalestudy.launch.stop_signal.STOP.number", 0
+    )  # of another test
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as caught:

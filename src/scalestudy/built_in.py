@@ -9,10 +9,10 @@ BUILT_IN = {
         "torch": "scalestudy.engines.torch.traits:ENGINE",
     },
     "scalestudy.launchers": {
-        "local": "scalestudy.launch.local:LOCAL",
-        "hosts": "scalestudy.launch.hosts:HOSTS",
-        "slurm": "scalestudy.launch.slurm:SLURM",
-        "pbs": "scalestudy.launch.pbs:PBS",
+        "local": "scalestudy.launch.launchers:LOCAL",
+        "hosts": "scalestudy.launch.launchers:HOSTS",
+        "slurm": "scalestudy.launch.queue.launchers:SLURM",
+        "pbs": "scalestudy.launch.queue.launchers:PBS",
     },
     "scalestudy.tasks": {
         "unet": "scalestudy.tasks.unet",

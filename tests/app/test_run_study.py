@@ -10,8 +10,8 @@ from scalestudy.app.follow import Listener, stay
 from scalestudy.app.run_study import Interrupted, run_study, submit_study
 from scalestudy.app.survey import Request, request_of
 from scalestudy.launch.launcher import Moved, Note, Options, Overview
+from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.scheduler import JobView, QueueRefused
-from scalestudy.launch.slurm import SLURM
 from scalestudy.store.records import Progress
 from scalestudy.store.study_folder import StudyFolder
 from synthetic_result import FakeLauncher, result_of

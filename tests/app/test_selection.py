@@ -10,7 +10,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.launch.queue.scheduler import JobView
-from scalestudy.launch.queue.waiting import Waiting
+from scalestudy.launch.waiting import Waiting
 from scalestudy.store.records import JobRecord
 from scalestudy.util.errors import UserError
 

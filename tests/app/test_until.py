@@ -20,7 +20,7 @@ from scalestudy.engines.tensorflow import installation
 from scalestudy.features.proposal.facts import RequestOptions, subject_of
 from scalestudy.features.proposal.panel import find_panel
 from scalestudy.features.proposal.panel import request_of as request_of_panel
-from scalestudy.launch import local as run
+from scalestudy.launch import local_run as run
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.report.formats import to_csv
 from scalestudy.store.study_folder import StudyFolder

@@ -12,7 +12,7 @@ import pytest
 import synthetic
 from scalestudy import __version__
 from scalestudy.cli.options import open_study
-from scalestudy.launch.local import stoppable
+from scalestudy.launch.stop_signal import stoppable
 from scalestudy.util.errors import UserError
 
 

@@ -14,8 +14,8 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.launch.launcher import PointStatus
 from scalestudy.launch.queue.scheduler import JobView
-from scalestudy.launch.queue.waiting import Waiting
 from scalestudy.launch.study_status import study_status
+from scalestudy.launch.waiting import Waiting
 from scalestudy.report.point_lines import PointLine, line_of
 from scalestudy.store.records import Failure, JobRecord, Progress, Sign
 from scalestudy.store.run_folder import RunFolder

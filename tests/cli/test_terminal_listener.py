@@ -10,7 +10,7 @@ from scalestudy.app.survey import Request
 from scalestudy.cli.terminal_listener import Terminal
 from scalestudy.config.parse import load_study
 from scalestudy.launch.launcher import Options, Overview, PointStatus
-from scalestudy.launch.queue.waiting import Waiting
+from scalestudy.launch.waiting import Waiting
 from scalestudy.store.records import JobRecord
 from scalestudy.store.study_folder import StudyFolder
 

@@ -25,8 +25,8 @@ from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.hardware.installed import Built
 from scalestudy.launch import environments
 from scalestudy.launch.environments import build_task, refuse_missing_software
+from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.queue_launcher import job_script
-from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, started_in
 from scalestudy.tasks.file import REMEDY
 from scalestudy.util.errors import UserError

@@ -12,7 +12,7 @@ from local_run import run_point
 from paths import SUPPORT
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
-from scalestudy.launch import local as launcher
+from scalestudy.launch import local_run as launcher
 from scalestudy.measure import hang_detection
 from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.store.study_folder import StudyFolder

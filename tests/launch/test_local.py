@@ -23,8 +23,11 @@ from scalestudy.engines.tensorflow import installation
 from scalestudy.hardware import cores, devices, no_gpus
 from scalestudy.launch import reserve
 from scalestudy.launch.environments import refuse_missing_software
+from scalestudy.launch.interrupted_runs import interrupted_run
 from scalestudy.launch.launcher import Moved, Note, Options, Step, UnrecordedFailure
-from scalestudy.launch.local import LOCAL, STOPPED_BY, interrupted_run, points_here
+from scalestudy.launch.launchers import LOCAL
+from scalestudy.launch.local import points_here
+from scalestudy.launch.stop_signal import STOPPED_BY
 from scalestudy.launch.study_status import study_status
 from scalestudy.launch.worker_processes import Command
 from scalestudy.store.run_folder import RunFolder
@@ -245,7 +248,9 @@ def fill(disk: Path) -> Path:
 def test_a_failure_that_a_full_disk_cannot_hold_is_told_and_the_next_point_has_its_turn(
     tmp_path, small_disk, workers, monkeypatch
 ):
-    monkeypatch.setattr("scalestudy.launch.local.spare_space", contextlib.nullcontext)
+    monkeypatch.setattr(
+        "scalestudy.launch.local_run.spare_space", contextlib.nullcontext
+    )
     study = parse_study(TEXT, Path("study.toml"))
     points = expand(study, gpus=0, cores=8)
     folder = StudyFolder.create_or_open(small_disk / "results", study, points, TEXT)

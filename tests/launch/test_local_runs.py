@@ -14,11 +14,11 @@ from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedLaunch
 from scalestudy.hardware.own_process import oom_kills
+from scalestudy.launch.interrupted_runs import interrupted_run
 from scalestudy.launch.launcher import Moved
-from scalestudy.launch.local import (
+from scalestudy.launch.run_failures import (
     failure_of_end,
     failure_to_start,
-    interrupted_run,
     record_failure,
     was_removed,
 )
@@ -138,7 +138,7 @@ def test_heartbeats_are_removed_once_a_run_is_done(folder, point, monkeypatch, f
         yield Moved(point.name)
         return failure
 
-    monkeypatch.setattr("scalestudy.launch.local._attempt", attempt)
+    monkeypatch.setattr("scalestudy.launch.local_run._attempt", attempt)
     assert run_point(folder, point) == failure
     (run,) = folder.runs(point.name)
     assert bool(run.signs()) is (failure is not None)
@@ -199,7 +199,9 @@ def test_a_run_that_was_removed_is_told_as_that_and_one_that_cannot_be_looked_at
     reason = failure_of_end(run, (0, 1), 0.0, None).reason
     assert reason == f"its folder was removed while it ran: {run.path}"
     stale = OSError(errno.ESTALE, "Stale file handle")
-    monkeypatch.setattr("scalestudy.launch.local.os.stat", Mock(side_effect=stale))
+    monkeypatch.setattr(
+        "scalestudy.launch.run_failures.os.stat", Mock(side_effect=stale)
+    )
     assert not was_removed(run)
 
 

@@ -21,7 +21,7 @@ from scalestudy.config.parse import parse_study
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.hardware.private_network import PrivateNetwork
 from scalestudy.launch.launcher import Note, Options
-from scalestudy.launch.local import LOCAL
+from scalestudy.launch.launchers import LOCAL
 from scalestudy.launch.reserve import (
     NETWORK,
     grant,

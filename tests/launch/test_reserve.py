@@ -14,7 +14,8 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.launch import reserve
 from scalestudy.launch.launcher import Note, Options
-from scalestudy.launch.local import LOCAL, run_steps
+from scalestudy.launch.launchers import LOCAL
+from scalestudy.launch.local_run import run_steps
 from scalestudy.launch.reserve import cores_near, reserve_gpus, run_cores
 from scalestudy.store.study_folder import StudyFolder
 

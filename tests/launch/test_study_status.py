@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.queue_launcher import Submission, next_submission
 from scalestudy.launch.queue.scheduler import (
     ENDED,
@@ -16,7 +17,6 @@ from scalestudy.launch.queue.scheduler import (
     JobView,
     QueueUnreachable,
 )
-from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.study_status import (
     FILES_LATE,
     LONGEST,

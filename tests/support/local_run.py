@@ -2,7 +2,7 @@
 
 from unittest.mock import patch
 
-from scalestudy.launch import local as run
+from scalestudy.launch import local_run as run
 from scalestudy.launch.launcher import Moved, UnrecordedFailure
 
 

@@ -6,9 +6,9 @@ from typing import Any
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
 from scalestudy.launch.queue.job_script import render_script
+from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.point_job import JobScript, expand_for, layout
 from scalestudy.launch.queue.site_profile import Site
-from scalestudy.launch.slurm import SLURM
 
 RUN = Path("/studies/s/points/p/run-1")
 SCRIPT = Path("/studies/s/jobs/p.sh")

@@ -13,7 +13,7 @@ from scalestudy.util.errors import UserError
 if TYPE_CHECKING:
     from scalestudy.config.point import Point
     from scalestudy.launch.launcher import Overview, PointStatus
-    from scalestudy.launch.queue.waiting import Waiting
+    from scalestudy.launch.waiting import Waiting
 
 STATES: tuple[State, ...] = get_args(State)
 STATUS_SCHEMA = 1

@@ -132,7 +132,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _of_signal(code: int) -> int:
     """The exit code, with that of the signal where runs have handled another than Ctrl-C."""
     local = sys.modules.get(
-        "scalestudy.launch.local"
+        "scalestudy.launch.stop_signal"
     )  # not imported by commands that start no runs
     return local.STOP.exit_code if local and code == INTERRUPTED else code
 

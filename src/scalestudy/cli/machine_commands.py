@@ -194,8 +194,8 @@ def init(
     """Write a commented site profile, filled in with what Slurm reports."""
     import re
 
+    from scalestudy.launch.queue.site_init import ask_site, site_template
     from scalestudy.launch.queue.site_profile import load_site, sites_folder
-    from scalestudy.launch.site_init import ask_site, site_template
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError(

@@ -24,7 +24,8 @@ from scalestudy.launch.host_connection import (
     passed_on,
 )
 from scalestudy.launch.launcher import Note, Options
-from scalestudy.launch.local import Held, LocalLauncher
+from scalestudy.launch.local import LocalLauncher
+from scalestudy.launch.local_run import Held
 from scalestudy.launch.reserve import ports, secret_for, wants_private
 from scalestudy.store.records import SHARED_CORES
 from scalestudy.store.run_folder import RunFolder
@@ -319,6 +320,3 @@ def hosts_of(study: Study) -> Hosts:
     return ask_hosts(
         parse_hosts(study.launch.hosts, study.place.of("launch.hosts", "launch.on"))
     )
-
-
-HOSTS = HostsLauncher()

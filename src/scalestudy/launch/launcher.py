@@ -17,7 +17,7 @@ from scalestudy.store.study_folder import StudyFolder
 
 if TYPE_CHECKING:
     from scalestudy.launch.queue.scheduler import JobView
-    from scalestudy.launch.queue.waiting import Waiting
+    from scalestudy.launch.waiting import Waiting
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ import pytest
 
 from scalestudy.features.check import check_job
 from scalestudy.features.check.check_files import Plan
+from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.scheduler import JobView, QueueUnreachable
 from scalestudy.launch.queue.site_profile import find_site
-from scalestudy.launch.slurm import SLURM
 
 SBATCH = """#!/bin/sh
 test "$1" = --test-only || exit 9

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from scalestudy.launch.launcher import Options, Overview, PointStatus
+from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.queue_launcher import (
     Submission,
     can_continue,
@@ -21,7 +22,6 @@ from scalestudy.launch.queue.scheduler import (
     QueueUnreachable,
     read_mark,
 )
-from scalestudy.launch.slurm import SLURM
 from scalestudy.store.records import Failure, JobRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import how_it_failed, state_of_runs

@@ -39,8 +39,8 @@ from scalestudy.features.check.check_job import (
 from scalestudy.features.check.check_ranks import check_here, check_on_hosts
 from scalestudy.hardware import cores, devices
 from scalestudy.launch.environments import no_folder
-from scalestudy.launch.hosts import HOSTS
 from scalestudy.launch.launcher import Options, launcher, launcher_of
+from scalestudy.launch.launchers import HOSTS
 from scalestudy.launch.local import points_here
 from scalestudy.launch.queue.point_job import expand_for, layout
 from scalestudy.launch.queue.site_profile import Site, find_site

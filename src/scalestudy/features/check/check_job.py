@@ -22,6 +22,7 @@ from scalestudy.features.check.check_files import (
     write_plan,
 )
 from scalestudy.launch.queue.job_script import render_script
+from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.point_job import JobLayout, JobScript, layout
 from scalestudy.launch.queue.scheduler import (
     QUEUE_ERRORS,
@@ -30,9 +31,8 @@ from scalestudy.launch.queue.scheduler import (
     QueueUnreachable,
 )
 from scalestudy.launch.queue.site_profile import Site
-from scalestudy.launch.queue.waiting import Waiting
-from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.study_status import LONGEST
+from scalestudy.launch.waiting import Waiting
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import RunError
 from scalestudy.util.files import write_atomically

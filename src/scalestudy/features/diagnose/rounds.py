@@ -32,8 +32,9 @@ from scalestudy.features.diagnose.decomposition import (
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.launcher import launcher
-from scalestudy.launch.local import failure_of_end, stoppable
 from scalestudy.launch.reserve import await_gpus, grant, refuse_open_ports
+from scalestudy.launch.run_failures import failure_of_end
+from scalestudy.launch.stop_signal import stoppable
 from scalestudy.launch.worker_processes import (
     Command,
     WorkerProcesses,

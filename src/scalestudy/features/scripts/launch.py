@@ -50,8 +50,10 @@ from scalestudy.hardware.installed import library_path
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.failures import last_lines, names_another
-from scalestudy.launch.local import STOP, failure_of_end, points_here, stoppable
+from scalestudy.launch.local import points_here
 from scalestudy.launch.reserve import await_gpus, grant
+from scalestudy.launch.run_failures import failure_of_end
+from scalestudy.launch.stop_signal import STOP, stoppable
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_commands
 from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 from scalestudy.store.records import Failure, Result

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from scalestudy.launch.queue.waiting import Waiting
+from scalestudy.launch.waiting import Waiting
 from scalestudy.store.records import Allocation, Record
 from scalestudy.util.errors import RunError, UserError
 

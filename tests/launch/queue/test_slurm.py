@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from directives import options
 from scalestudy.launch.queue import scheduler
 from scalestudy.launch.queue.job_script import job_name
+from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.scheduler import (
     JobView,
     QueueAbsent,
@@ -20,8 +21,7 @@ from scalestudy.launch.queue.scheduler import (
     QueueUnreachable,
 )
 from scalestudy.launch.queue.site_profile import Container
-from scalestudy.launch.slurm import (
-    SLURM,
+from scalestudy.launch.queue.slurm import (
     parse_sacct,
     parse_sinfo,
     parse_squeue,

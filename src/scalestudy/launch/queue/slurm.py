@@ -17,7 +17,6 @@ from scalestudy.launch.queue.point_job import (
     gpu_request,
     memory_per_node,
 )
-from scalestudy.launch.queue.queue_launcher import QueueLauncher
 from scalestudy.launch.queue.scheduler import (
     MARK,
     QUEUE_ERRORS,
@@ -31,8 +30,8 @@ from scalestudy.launch.queue.scheduler import (
     read_mark,
 )
 from scalestudy.launch.queue.site_profile import Site, notation, seconds
-from scalestudy.launch.queue.waiting import Waiting
-from scalestudy.launch.slurm_reasons import explain_reason
+from scalestudy.launch.queue.slurm_reasons import explain_reason
+from scalestudy.launch.waiting import Waiting
 from scalestudy.store.records import Allocation
 from scalestudy.util.errors import UserError
 
@@ -63,8 +62,6 @@ ADVICE = {
     "gpu_request, memory_per_node or constraint in the site profile.",
 }
 """Advice by a phrase in a message of sbatch; the first phrase found counts."""
-
-
 _RESERVED = """
     array clusters comment cpus-per-gpu dependency error exclusive input mem mem-per-cpu mem-per-gpu
     no-requeue ntasks-per-core ntasks-per-gpu ntasks-per-socket oversubscribe requeue signal tasks-per-node
@@ -352,9 +349,6 @@ class Slurm(Queue):
             print(error, flush=True)
             return False
         return True
-
-
-SLURM = QueueLauncher(Slurm(), checked=True)
 
 
 def _rows(text: str, count: int) -> list[list[str]]:

@@ -7,7 +7,7 @@ import pytest
 from scalestudy.app.selection import waiting_sentences
 from scalestudy.launch.launcher import PointStatus
 from scalestudy.launch.queue.scheduler import JobView
-from scalestudy.launch.slurm_reasons import explain_reason
+from scalestudy.launch.queue.slurm_reasons import explain_reason
 from scalestudy.store.records import JobRecord
 from scalestudy.store.study_folder import StudyFolder
 

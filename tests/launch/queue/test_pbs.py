@@ -11,9 +11,10 @@ import pytest
 
 from scalestudy.config.parse import parse_study
 from scalestudy.launch.launcher import Options, Submitted, launcher_of
-from scalestudy.launch.pbs import PBS, job_view, parse_qstat
 from scalestudy.launch.queue import scheduler
 from scalestudy.launch.queue.job_script import render_script
+from scalestudy.launch.queue.launchers import PBS
+from scalestudy.launch.queue.pbs import job_view, parse_qstat
 from scalestudy.launch.queue.point_job import JobScript
 from scalestudy.launch.queue.queue_launcher import cancel_jobs
 from scalestudy.launch.queue.scheduler import (
@@ -22,8 +23,8 @@ from scalestudy.launch.queue.scheduler import (
     QueueRefused,
     QueueUnreachable,
 )
-from scalestudy.launch.queue.waiting import Waiting
 from scalestudy.launch.study_status import study_status
+from scalestudy.launch.waiting import Waiting
 from scalestudy.store.records import JobRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
@@ -443,7 +444,7 @@ def test_all_ranks_are_told_the_nodes_of_the_job_each_once_in_order(tmp_path):
     assert done.stdout == "n2,n1\n"
 
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[3] / "src"
 WORKER = """#!/bin/bash
 run=${!#}
 case "$(cat "$run/plan")" in

@@ -18,7 +18,6 @@ from scalestudy.launch.queue.point_job import (
     gpu_request,
     memory_per_node,
 )
-from scalestudy.launch.queue.queue_launcher import QueueLauncher
 from scalestudy.launch.queue.scheduler import (
     MARK,
     UNKNOWN,
@@ -30,11 +29,46 @@ from scalestudy.launch.queue.scheduler import (
     read_mark,
 )
 from scalestudy.launch.queue.site_profile import Site, memory_bytes
-from scalestudy.launch.queue.waiting import Waiting
+from scalestudy.launch.waiting import Waiting
 from scalestudy.util.errors import UserError
 
 FORGOTTEN = ("unknown job id", "job has finished")
 """Messages of PBS about a job that can no longer be queried or deleted."""
+STATES = {
+    "Q": "PENDING",
+    "W": "PENDING",
+    "H": "PENDING",
+    "T": "PENDING",
+    "M": "PENDING",
+    "R": "RUNNING",
+    "E": "COMPLETING",
+    "S": "SUSPENDED",
+    "U": "SUSPENDED",
+}
+"""States of jobs that are not over, by PBS's letter."""
+HOLDS = {
+    "held by its user": Waiting("needs you", "held by you", "qrls {jobs}"),
+    "held by the site": Waiting(
+        "needs the site", "held by an operator: ask your site", "qstat -f {jobs}"
+    ),
+    "held for a dependency": Waiting(
+        "will start", "waits for another job", "qstat -f {jobs}"
+    ),
+}
+"""Meanings of the reasons of held jobs, as `job_view` gives them."""
+OVER = "F"
+"""State of a job in the history."""
+TERMINATED = 91
+"""Substate of a job that was deleted."""
+SIGNALLED = 256
+"""Added to the number of the signal that ended a job; the sum is its exit status."""
+STATUSES = {
+    -20: "NODE_FAIL",
+    -26: "OUT_OF_MEMORY",
+    -27: "OUT_OF_MEMORY",
+    -29: "TIMEOUT",
+}
+"""States of jobs that PBS ended, by exit status."""
 
 
 class Pbs(Queue):
@@ -238,46 +272,6 @@ class Pbs(Queue):
         """Export the names of the nodes for all ranks: only the first node has the file of PBS."""
         nodes = "$(awk '!seen[$0]++' \"$PBS_NODEFILE\" | paste -sd,)"
         return [f"SCALESTUDY_NODES={nodes}", "export SCALESTUDY_NODES"]
-
-
-PBS = QueueLauncher(Pbs())
-
-
-STATES = {
-    "Q": "PENDING",
-    "W": "PENDING",
-    "H": "PENDING",
-    "T": "PENDING",
-    "M": "PENDING",
-    "R": "RUNNING",
-    "E": "COMPLETING",
-    "S": "SUSPENDED",
-    "U": "SUSPENDED",
-}
-"""States of jobs that are not over, by PBS's letter."""
-HOLDS = {
-    "held by its user": Waiting("needs you", "held by you", "qrls {jobs}"),
-    "held by the site": Waiting(
-        "needs the site", "held by an operator: ask your site", "qstat -f {jobs}"
-    ),
-    "held for a dependency": Waiting(
-        "will start", "waits for another job", "qstat -f {jobs}"
-    ),
-}
-"""Meanings of the reasons of held jobs, as `job_view` gives them."""
-OVER = "F"
-"""State of a job in the history."""
-TERMINATED = 91
-"""Substate of a job that was deleted."""
-SIGNALLED = 256
-"""Added to the number of the signal that ended a job; the sum is its exit status."""
-STATUSES = {
-    -20: "NODE_FAIL",
-    -26: "OUT_OF_MEMORY",
-    -27: "OUT_OF_MEMORY",
-    -29: "TIMEOUT",
-}
-"""States of jobs that PBS ended, by exit status."""
 
 
 def parse_qstat(text: str) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import re
 
-from scalestudy.launch.queue.waiting import Group, Waiting
+from scalestudy.launch.waiting import Group, Waiting
 
 ASSOCIATIONS = "sacctmgr show associations user=$USER"
 RELEASE, CANCEL, SHOW = (

@@ -1,0 +1,172 @@
+"""One run on this machine, or on hosts that this machine reaches, from its reservation to its end."""
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Generator
+
+from scalestudy.config.point import Point
+from scalestudy.hardware import cores as machine_cores
+from scalestudy.hardware.own_process import oom_kills
+from scalestudy.launch.interrupted_runs import interrupted_run
+from scalestudy.launch.launcher import (
+    Moved,
+    Note,
+    UnrecordedFailure,
+)
+from scalestudy.launch.reserve import grant, reserve_gpus
+from scalestudy.launch.run_failures import (
+    failure_of_end,
+    failure_to_start,
+    record_failure,
+    was_removed,
+)
+from scalestudy.launch.stop_signal import STOP
+from scalestudy.launch.worker_processes import (
+    POLL,
+    ProcessGroup,
+    WorkerProcesses,
+    started_in,
+    worker_commands,
+)
+from scalestudy.measure.hang_detection import HangDetector
+from scalestudy.store.records import Disturbance, Failure
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.errors import RunError, ScalestudyError
+from scalestudy.util.files import spare_space
+
+LEFT_WITHIN = 25.0
+"""Seconds that workers have after SIGTERM to write a checkpoint: less than Slurm's KillWait, 30 s."""
+BUSY = 0.1
+"""Share of a run's cores that other programs must use to be noted: its times are longer by about as much."""
+Held = tuple[Point, Callable[[RunFolder], ProcessGroup]]
+"""A point with what it needs reserved (oversubscribed if its cores are shared), and its run's processes."""
+Hold = Callable[[contextlib.ExitStack, StudyFolder, Point], Generator[Note, None, Held]]
+"""Reserves what a point needs until the stack is closed; yields notes while it waits."""
+TELL_EVERY = 5.0
+"""Seconds after which a `Moved` is yielded for a run without new progress: it may hang."""
+
+
+def reserve_here(
+    held: contextlib.ExitStack, folder: StudyFolder, point: Point
+) -> Generator[Note, None, Held]:
+    """Reserve GPUs, cores and ports of this machine; notes are yielded while other studies hold the GPUs."""
+    gpus = yield from reserve_gpus(held, point)
+    own, port, cpus, environment = held.enter_context(grant(point, gpus))
+    watched = [] if gpus else cpus or machine_cores.granted()
+
+    def processes(run: RunFolder) -> ProcessGroup:
+        commands = worker_commands(run, own.processes, port, cpus, environment)
+        return WorkerProcesses(
+            [started_in(own.environment, command) for command in commands],
+            watched=watched,
+        )
+
+    return own, processes
+
+
+def run_steps(
+    folder: StudyFolder, point: Point, hold: Hold = reserve_here
+) -> Generator[Note | Moved | UnrecordedFailure, None, None]:
+    """Run one point, which names its prepared data set and split, to its end.
+
+    A run that cannot be started, or whose files cannot be written, raises no error, so that the next point
+    can be run.
+
+    Raises:
+        KeyboardInterrupt: If it is thrown into the generator, after all workers have ended.
+    """
+    run: RunFolder | None = None
+    try:
+        with contextlib.ExitStack() as held:
+            planned = point.oversubscribed
+            point, start = yield from hold(held, folder, point)
+            if point.oversubscribed != planned:
+                yield Note(
+                    f"{point.name} is disturbed: {point.oversubscribed}. Its times do not count."
+                )
+            run = interrupted_run(folder, point) or folder.new_run(point)
+            processes = start(run)
+            failure = yield from _attempt(run, processes)
+            if failure is None:
+                run.forget_signs()
+                share = processes.others()
+                if share >= BUSY:
+                    disturbance = Disturbance(share=share)
+                    run.write_disturbance(disturbance)
+                    yield Note(f"{point.name} is disturbed: {disturbance.words}.")
+    except (OSError, ScalestudyError) as error:
+        failure = failure_to_start(error)
+    if failure is not None and (unwritten := record_failure(run, failure)):
+        if run is not None and not was_removed(run):
+            failure = failure.model_copy(
+                update={"reason": f"{failure.reason}; {unwritten}"}
+            )
+        yield UnrecordedFailure(point.name, failure)
+    yield Moved(point.name)
+
+
+def _attempt(
+    run: RunFolder, processes: ProcessGroup
+) -> Generator[Note | Moved, None, Failure | None]:
+    kills = oom_kills()
+    point = run.point()
+    detector = HangDetector(run, processes.size, point.launch.progress_timeout)
+    asked, deadline = False, float("inf")
+    last, seen = float("-inf"), (0, 0)
+    with spare_space(run.path), processes as workers:
+        try:
+            STOP.awaited = True
+            while (
+                workers.running()
+                and workers.first_failure() is None
+                and not was_removed(run)
+            ):
+                written = _progress_written(run)
+                if written != seen or time.monotonic() - last >= TELL_EVERY:
+                    last, seen = time.monotonic(), written
+                    yield Moved(point.name)
+                time.sleep(POLL)
+                if hang := detector.check(time.monotonic()):
+                    run.write_hang(hang)
+                    break
+                if STOP.number and not asked:
+                    asked = True
+                    with contextlib.suppress(OSError, RunError):
+                        run.ask_to_stop()
+                    if STOP.number == signal.SIGTERM:
+                        deadline = time.monotonic() + LEFT_WITHIN
+                    yield Note(
+                        f"{point.name} stops at a checkpoint; Ctrl-C stops it at once."
+                    )
+                if time.monotonic() > deadline:
+                    break
+        except (KeyboardInterrupt, GeneratorExit):
+            workers.stop()
+            record_failure(run, None if run.result() else STOP.failure(run))
+            raise
+        finally:
+            STOP.awaited = False
+        failed = workers.first_failure()
+    if (lost := processes.lost()) and run.result() is None:
+        return Failure(
+            rank=None, exit_code=None, reason=f"{lost}; run it again to continue"
+        )
+    failure = failure_of_end(
+        run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills
+    )
+    return (
+        STOP.failure(run)
+        if failure and failed is None and STOP.number and not run.hang()
+        else failure
+    )
+
+
+def _progress_written(run: RunFolder) -> tuple[int, int]:
+    """Identify the progress record: it is replaced, so that the file differs even within a clock's tick."""
+    try:
+        found = (run.path / "progress.json").stat()
+    except OSError:
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns
