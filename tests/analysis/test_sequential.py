@@ -17,7 +17,7 @@ from scalestudy.analysis.measures import build_measure
 from scalestudy.analysis.next_runs import Limits
 from scalestudy.analysis.sequential import (
     ALPHA,
-    HOPE,
+    FUTILE,
     LOOKS,
     compare_grid,
     compare_sequentially,
@@ -90,8 +90,8 @@ def test_a_clear_row_passes_at_the_first_look_and_a_hopeless_one_is_given_up_bef
     seeds = np.array([0.001, -0.001, 0.0005])
     assert compared(0.9 + seeds[::-1], 0.9 + seeds).change.low > -MARGIN
     two = compared(0.7 + seeds[:2], 0.9 + seeds[:2])
-    assert two.change.low is None and two.hope < HOPE
-    assert compared([0.9], [0.9]).hope is None
+    assert two.change.low is None and two.power < FUTILE
+    assert compared([0.9], [0.9]).power is None
 
 
 def test_runs_of_one_seed_that_are_alike_are_compared_within_seeds():

@@ -8,10 +8,8 @@ on by bisection among rows with fewer workers. Rows with equal updates are train
 `benchmarks/sequential.py` simulates how often this ends with the right row, and at what cost.
 """
 
-import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 from scalestudy.analysis.measures import Measure, Measures, find_baseline, times_count
@@ -95,24 +93,32 @@ class Known:
     def alike(self, key: Key) -> list[Key]:
         """The row and those with equal updates."""
         updates = self.measures.updates
-        return [
-            row
-            for row in self.rows
-            if row == key or (row in updates and updates[row] == updates.get(key))
-        ]
+        rows = []
+        for row in self.rows:
+            # A row without a run has no updates yet, and equals only itself.
+            equal = row in updates and updates[row] == updates.get(key)
+            if row == key or equal:
+                rows.append(row)
+        return rows
+
+    def timing_count(self, key: Key) -> int:
+        """Timing runs of the row that have ended in any way."""
+        return len(self.timings.get(key, ()))
 
     def tried(self, key: Key) -> set[int]:
         """Numbers of the trainings of the row and of those with equal updates."""
-        return {
-            number for row in self.alike(key) for number in self.trainings.get(row, ())
-        }
+        numbers: set[int] = set()
+        for row in self.alike(key):
+            numbers.update(self.trainings.get(row, ()))
+        return numbers
 
     def row_to_train(self, key: Key) -> Key:
         """The row to train for the quality of `key`: the one with most trainings, else the cheapest."""
-        return min(
-            self.alike(key),
-            key=lambda row: (-len(self.trainings.get(row, ())), self.cost(row)),
-        )
+
+        def by_preference(row: Key) -> tuple[int, float]:
+            return -len(self.trainings.get(row, ())), self.cost(row)
+
+        return min(self.alike(key), key=by_preference)
 
 
 def _mean(times: Measure, key: Key) -> float:
@@ -151,55 +157,63 @@ def next_runs(
     if missing := _why_no_times(known, timed, healthy):
         return Ended(False, missing)
     reference = _reference(known, healthy)
-    budget = (
-        GRID_SEEDS * sum(map(known.cost, timed))
-        if limits.budget is None
-        else limits.budget
-    )
+    budget = limits.budget
+    if budget is None:
+        budget = GRID_SEEDS * sum(map(known.cost, timed))
     left = budget / (1 + OVERRUN) - known.spent
     unsettled = _unsettled(known, healthy, reference)
-    if again := [
-        key for key in unsettled if len(known.timings.get(key, ())) < MOST_BLOCKS
-    ]:
-        blocks = min(len(known.timings.get(key, ())) for key in again)
-        if len(known.timings.get(reference, ())) <= blocks:
-            again.append(reference)
-        batch = _timing(known, again, "their cost efficiency is not settled")
-        if _price(known, batch) <= left:
-            return batch
+    batch = _more_timings(known, unsettled, reference)
+    if batch is not None and _price(known, batch) <= left:
+        return batch
     if until == "timed":
         return _timed(known, unsettled, reference)
     fewest = min(key.workers for key in healthy)
-    root = min((key for key in healthy if key.workers == fewest), key=known.cost)
-    step = _quality(known, _ladder(known, healthy, reference, root), root, left, limits)
-    vague = [key.label for key in unsettled if _is_vague(known, key, reference)]
-    if vague and isinstance(step, Ended) and step.decided:
-        return Ended(False, f"the times of {vague[0]} are too uncertain")
+    smallest = [key for key in healthy if key.workers == fewest]
+    root = min(smallest, key=known.cost)
+    candidates = _candidates(known, healthy, reference, root)
+    step = _quality(known, candidates, root, left, limits)
+    if isinstance(step, Ended) and step.decided:
+        # The qualities are settled, but the report would refuse the times of such a row.
+        for key in unsettled:
+            if _is_vague(known, key, reference):
+                return Ended(False, f"the times of {key.label} are too uncertain")
     return step
 
 
 def _missing_times(known: Known) -> Batch | None:
     """Timing runs of rows that have none yet, or only disturbed ones; None if there are no such rows."""
     walls = known.measures.wall_seconds.values
-    fresh = [
-        key
-        for key in known.rows
-        if not walls.get(key) and len(known.timings.get(key, ())) < GIVE_UP
-    ]
+    fresh, busy = [], []
+    for key in known.rows:
+        if not walls.get(key) and known.timing_count(key) < GIVE_UP:
+            fresh.append(key)
+        runs = known.measures.groups.get(key, ())
+        disturbed = bool(runs) and all(run.disturbed for run in runs)
+        if disturbed and known.timing_count(key) < MOST_DISTURBED:
+            busy.append(key)
     if fresh:
         return _timing(known, fresh, "the times of all rows come first")
-    busy = [
-        key
-        for key in known.rows
-        if len(known.timings.get(key, ())) < MOST_DISTURBED
-        and (runs := known.measures.groups.get(key))
-        and all(run.disturbed for run in runs)
-    ]
     if busy:
         return _timing(
             known, busy, "other programs used the cores while they were timed"
         )
     return None
+
+
+def _more_timings(
+    known: Known, unsettled: Sequence[Key], reference: Key
+) -> Batch | None:
+    """Another timing run of rows whose cost efficiency is not settled; None if all have had enough.
+
+    The reference is timed with them while it has no more runs: an efficiency is a ratio of two times.
+    """
+    again = [key for key in unsettled if known.timing_count(key) < MOST_BLOCKS]
+    if not again:
+        return None
+    blocks = min(known.timing_count(key) for key in again)
+    if known.timing_count(reference) <= blocks:
+        again.append(reference)
+    return _timing(known, again, "their cost efficiency is not settled")
 
 
 def _why_no_times(known: Known, timed: Sequence[Key], healthy: Sequence[Key]) -> str:
@@ -244,11 +258,11 @@ def _timed(known: Known, unsettled: Sequence[Key], reference: Key) -> Ended:
 
 
 def _timing(known: Known, keys: Iterable[Key], why: str) -> Batch:
-    runs = [
-        (key, number)
-        for key in keys
-        for number in _unused(known.timings.get(key, ()), 1)
-    ]
+    """The next timing run of each row."""
+    runs = []
+    for key in keys:
+        (number,) = _unused(known.timings.get(key, ()), 1)
+        runs.append((key, number))
     return Batch("timing", tuple(runs), why)
 
 
@@ -259,27 +273,21 @@ def _efficiency(known: Known, key: Key, reference: Key) -> Estimate:
 
 def _unsettled(known: Known, keys: Sequence[Key], reference: Key) -> list[Key]:
     """Rows whose cost efficiency is not settled: those that need a second timing run, else all."""
-    fastest = _fastest(known, keys)
-    at_most = {
-        place: min(
-            seconds for other, seconds in fastest.items() if other[1] <= place[1]
-        )
-        for place in fastest
-    }
+    fastest = _fastest_at_most(known, keys)
     open_rows, few = [], []
     for key in keys:
         if known.units[key] <= known.units[reference]:
             continue  # slower than the reference, and no cheaper
+        if known.seconds(key) > NEAR * fastest[_place(known, key)]:
+            # Too slow to be chosen, so that its efficiency decides nothing.
+            if _is_vague(known, key, reference):
+                open_rows.append(key)
+            continue
         efficiency = _efficiency(known, key, reference)
         enough = (efficiency.value or 0.0) >= SURELY * (known.target - known.zone)
-        fast = known.seconds(key) <= NEAR * at_most[_place(known, key)]
-        likely = enough and fast
-        settled = (
-            not fast
-            or _is_settled(efficiency, known.target, known.zone)
-            or (not enough and efficiency.high is None)
-        )
-        if likely and len(known.timings.get(key, ())) < BLOCKS:
+        surely_low = not enough and efficiency.high is None
+        settled = surely_low or _is_settled(efficiency, known.target, known.zone)
+        if enough and known.timing_count(key) < BLOCKS:
             few.append(key)
         elif not settled or _is_vague(known, key, reference):
             open_rows.append(key)
@@ -294,26 +302,63 @@ def _is_vague(known: Known, key: Key, reference: Key) -> bool:
 
 def _is_settled(efficiency: Estimate, target: float, zone: float) -> bool:
     """Whether the interval does not leave the zone on the other side of the target."""
-    if efficiency.value is None or efficiency.low is None or efficiency.high is None:
+    value, low, high = efficiency.value, efficiency.low, efficiency.high
+    if value is None or low is None or high is None:
         return False
-    return (
-        efficiency.low >= target - zone
-        if efficiency.value >= target
-        else efficiency.high <= target + zone
-    )
+    if value >= target:
+        return low >= target - zone
+    return high <= target + zone
 
 
 def _place(known: Known, key: Key) -> tuple[str, float]:
     return key.variant, known.units[key]
 
 
-def _fastest(known: Known, keys: Iterable[Key]) -> dict[tuple[str, float], float]:
-    """Shortest time at each number of billed units."""
-    found: dict[tuple[str, float], float] = {}
+def _fastest_at_most(
+    known: Known, keys: Iterable[Key]
+) -> dict[tuple[str, float], float]:
+    """Shortest time at each number of billed units, or at a smaller one of any variant."""
+    fastest: dict[tuple[str, float], float] = {}
     for key in keys:
         place = _place(known, key)
-        found[place] = min(known.seconds(key), found.get(place, float("inf")))
-    return found
+        fastest[place] = min(known.seconds(key), fastest.get(place, float("inf")))
+    at_most = {}
+    for place in fastest:
+        seconds = [time for other, time in fastest.items() if other[1] <= place[1]]
+        at_most[place] = min(seconds)
+    return at_most
+
+
+def _candidates(
+    known: Known, keys: Sequence[Key], reference: Key, root: Key
+) -> list[Key]:
+    """Rows that may be chosen, the fastest first: cheap enough, and faster than rows that are billed less.
+
+    Of rows with equal updates only the fastest is listed. The reference is one of them unless qualities are
+    compared with it, too: a node may be billed whole, so that its fastest row has several workers.
+    """
+    updates = known.measures.updates
+    target = known.target * (1 - 1e-9)  # rounding may leave an efficiency just below
+    candidates: list[Key] = []
+    for key in sorted(keys, key=lambda key: (known.units[key], known.seconds(key))):
+        cheaper = known.units[key] <= known.units[reference]
+        if key == root or (cheaper and key != reference):
+            continue
+        cheap = (_efficiency(known, key, reference).value or 0.0) >= target
+        slower = _slower_than_cheaper(known, key, (reference, *candidates))
+        listed = {updates[other] for other in candidates}
+        if cheap and not slower and updates[key] not in listed:
+            candidates.append(key)
+    return sorted(candidates, key=known.seconds)
+
+
+def _slower_than_cheaper(known: Known, key: Key, others: Iterable[Key]) -> bool:
+    """Whether one of the others is billed less and no slower."""
+    for other in others:
+        billed_less = known.units[other] < known.units[key]
+        if billed_less and known.seconds(other) <= known.seconds(key):
+            return True
+    return False
 
 
 def _ladder(known: Known, keys: Sequence[Key], reference: Key, root: Key) -> list[Key]:
@@ -347,44 +392,39 @@ def _ladder(known: Known, keys: Sequence[Key], reference: Key, root: Key) -> lis
 
 
 def _quality(
-    known: Known, ladder: list[Key], root: Key, left: float, limits: Limits
+    known: Known, candidates: list[Key], root: Key, left: float, limits: Limits
 ) -> Batch | Ended:
-    """The next trainings, by bisection among the rows of the ladder; `root` is the reference of qualities."""
+    """The next trainings, by bisection among the candidates, the fastest first.
+
+    `root` is the reference of qualities, `left` what remains of the budget.
+    """
     if _fails(known, root):
         return Ended(
             False, f"trainings of {root.label} fail, which qualities are compared with"
         )
-    verdicts = {
-        key: judge(key, known.measures, known.margin)
-        for key in ladder
-        if known.seeds(key)
-    }
-    standings = {
-        key: _standing(known, key, root, verdicts.get(key), limits) for key in ladder
-    }
+    verdicts: dict[Key, Verdict] = {}
+    standings: dict[Key, Standing] = {}
+    for key in candidates:
+        if known.seeds(key):
+            verdicts[key] = judge(key, known.measures, known.margin)
+        standings[key] = _standing(known, key, root, verdicts.get(key), limits)
     unpaid: list[Key] = []
     while True:
-        order = [standings[key] for key in ladder]
-        found = next(
-            (place for place, now in enumerate(order) if now == "no-worse"), len(ladder)
-        )
-        start = max(
-            (place + 1 for place in range(found) if order[place] == "worse"), default=0
-        )
+        start, found = _open_part([standings[key] for key in candidates])
         if start >= found:
             break
-        begun = [place for place in range(start, found) if order[place] == "open"]
-        middle = (start + found - 1) // 2
-        first = start if start == 0 else middle
-        key = ladder[begun[0] if begun else first]
-        if too_many := _beyond(known, key, root, verdicts.get(key), left, limits):
+        key = candidates[_next_place(candidates, standings, start, found)]
+        if too_many := _beyond_budget(
+            known, key, root, verdicts.get(key), left, limits
+        ):
             return too_many
         batch = _training(known, key, root, limits)
         if batch is not None and _price(known, batch) <= left:
             return batch
+        # What cannot be paid for counts as worse, so that the search goes on among slower rows.
         standings[key] = "worse"
         unpaid.append(key)
-    choice = ladder[found] if found < len(ladder) else root
+    choice = candidates[found] if found < len(candidates) else root
     if not known.seeds(choice):
         return _only_training(known, choice, left)
     if unpaid:
@@ -393,6 +433,34 @@ def _quality(
             f"what {unpaid[0].label} still needs is beyond the budget, or its trainings fail",
         )
     return Ended(True, f"{choice.label} is the fastest row shown to qualify")
+
+
+def _open_part(standings: Sequence[Standing]) -> tuple[int, int]:
+    """The places that are still open: from after the last worse row to before the first that is no worse."""
+    found = len(standings)
+    if "no-worse" in standings:
+        found = standings.index("no-worse")
+    start = 0
+    for place in range(found):
+        if standings[place] == "worse":
+            start = place + 1
+    return start, found
+
+
+def _next_place(
+    candidates: Sequence[Key], standings: Mapping[Key, Standing], start: int, found: int
+) -> int:
+    """Which candidate to train next: one already begun, else the fastest, else the middle of the open part.
+
+    The fastest is tried first, since nothing slower is trained if it is no worse. After that, halving what is
+    left takes the fewest trainings.
+    """
+    for place in range(start, found):
+        if standings[candidates[place]] == "open":
+            return place
+    if start == 0:
+        return 0
+    return (start + found - 1) // 2
 
 
 def _only_training(known: Known, choice: Key, left: float) -> Batch | Ended:
@@ -426,7 +494,7 @@ def _standing(
     return "worse" if verdict.seems_worse or given_up else "open"
 
 
-def _beyond(
+def _beyond_budget(
     known: Known,
     key: Key,
     root: Key,
@@ -440,20 +508,14 @@ def _beyond(
     """
     if verdict is None or verdict.needed is None or known.seeds(key) > LOOKS[0]:
         return None
-    missing = {
-        row: verdict.needed - known.seeds(row) for row in _compared(known, key, root)
-    }
-    price = sum(
-        max(0, count) * known.cost(known.row_to_train(row))
-        for row, count in missing.items()
-    )
-    if verdict.needed <= limits.seeds and price <= left:
+    price = 0.0
+    for row in _compared(known, key, root):
+        missing = max(0, verdict.needed - known.seeds(row))
+        price += missing * known.cost(known.row_to_train(row))
+    too_many = verdict.needed > limits.seeds
+    if not too_many and price <= left:
         return None
-    more = (
-        f", more than the {limits.seeds} that may be run"
-        if verdict.needed > limits.seeds
-        else ""
-    )
+    more = f", more than the {limits.seeds} that may be run" if too_many else ""
     return Ended(
         False,
         f"it cannot be settled for this budget whether {key.label} learns as well: as far as seeds spread,"
@@ -464,9 +526,10 @@ def _beyond(
 def _compared(known: Known, key: Key, root: Key) -> list[Key]:
     """A row and those that its quality is compared with; of rows with equal updates only one."""
     baseline = find_baseline(key, known.measures.groups) or root
-    return list(
-        {known.measures.updates[row]: row for row in (root, baseline, key)}.values()
-    )
+    by_updates: dict[Key, Key] = {}
+    for row in (root, baseline, key):
+        by_updates[known.measures.updates[row]] = row
+    return list(by_updates.values())
 
 
 def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None:
@@ -478,38 +541,33 @@ def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None
     if any(_fails(known, row) for row in rows):
         return None
     now = min(known.seeds(row) for row in rows)
-    look = min(
-        limits.seeds,
-        next((look for look in (FEWEST, *LOOKS) if look > now), limits.seeds),
-    )
-    runs = [
-        (known.row_to_train(row), number)
-        for row in rows
-        for number in _unused(known.tried(row), look - known.seeds(row))
-        if number < LOOKS[-1]
-    ]
+    later = [look for look in (FEWEST, *LOOKS) if look > now]
+    look = min(later[0], limits.seeds) if later else limits.seeds
+    runs = []
+    for row in rows:
+        for number in _unused(known.tried(row), look - known.seeds(row)):
+            if number < LOOKS[-1]:
+                runs.append((known.row_to_train(row), number))
     if not runs:
         return None
-    why = (
-        f"{key.label} is the fastest row left that may qualify"
-        if known.seeds(key) == 0
-        else f"{now} seeds do not tell whether {key.label} learns as well"
-    )
+    why = f"{now} seeds do not tell whether {key.label} learns as well"
+    if known.seeds(key) == 0:
+        why = f"{key.label} is the fastest row left that may qualify"
     return Batch("training", tuple(runs), why)
 
 
 def _unused(tried: Collection[int], count: int) -> list[int]:
     """The first numbers that are not in `tried`."""
-    return list(
-        islice(
-            (number for number in itertools.count() if number not in tried),
-            max(0, count),
-        )
-    )
+    unused: list[int] = []
+    number = 0
+    while len(unused) < count:
+        if number not in tried:
+            unused.append(number)
+        number += 1
+    return unused
 
 
 def _price(known: Known, batch: Batch) -> float:
     """Expected cost in seconds of billed units."""
-    return sum(known.cost(key) for key, _ in batch.runs) * (
-        known.share if batch.kind == "timing" else 1.0
-    )
+    cost = sum(known.cost(key) for key, _ in batch.runs)
+    return cost * known.share if batch.kind == "timing" else cost

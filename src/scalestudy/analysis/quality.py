@@ -152,8 +152,8 @@ def judge(
     below = (
         change.value is not None and gain(change.value, sense.better) < -margin_length
     )
-    given_up = kind == "unclear" and look is not None and look.hopeless
-    if look is not None and look.hope is not None:
+    given_up = kind == "unclear" and look is not None and look.futile
+    if look is not None and look.power is not None:
         below = given_up and look.loses
     sentence = _in_words(kind, change, margin_length, sense.better, digits)
     if equal:

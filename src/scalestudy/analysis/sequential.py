@@ -40,7 +40,7 @@ LOSES = 0.01
 not shown to be as good. So few studies without a loss settle on a slower row."""
 POWER = 0.8
 """Chance of a verdict with the number of seeds that is called needed, for a row that loses nothing."""
-HOPE = 0.06
+FUTILE = 0.06
 """Chance of being shown no worse, after the last look, below which a row gets no more seeds."""
 
 
@@ -51,7 +51,7 @@ class Look:
     Attributes:
         change: Quality minus the reference's, with the interval at the level of the look.
         seeds: Seeds of the row or the reference, whichever has fewer.
-        hope: Chance that the row is shown no worse by the last look if the truth is as measured; None if
+        power: Chance that the row is shown no worse by the last look if the truth is as measured; None if
             the spread is unknown.
         no_loss: One-sided P value of no loss; None if the spread is unknown.
         needed: Seeds that would show a row no worse that loses nothing; None if the spread is unknown.
@@ -59,14 +59,14 @@ class Look:
 
     change: Estimate
     seeds: int
-    hope: float | None
+    power: float | None
     no_loss: float | None = None
     needed: int | None = None
 
     @property
-    def hopeless(self) -> bool:
+    def futile(self) -> bool:
         """Whether more seeds would hardly show the row to be no worse."""
-        return self.hope is not None and self.hope < HOPE
+        return self.power is not None and self.power < FUTILE
 
     @property
     def loses(self) -> bool:
@@ -83,9 +83,11 @@ def compare_sequentially(
     within = quality.contrast(key, reference)
     if within is None:
         return Look(Estimate(None), seeds, None)
+    # Other names of the blocks keep the two rows from being paired.
+    unpaired = {("reference", block): value for block, value in theirs.items()}
     among = contrast(
         ours,
-        {("reference", block): value for block, value in theirs.items()},
+        unpaired,
         quality.of_differences[key],
         quality.of_differences[reference],
     )
@@ -94,23 +96,27 @@ def compare_sequentially(
     level = level_at(seeds)
     ways = [(among, level)]
     if seeds >= PAIRED_FROM:
+        # Both comparisons may show a row no worse, so they share the level (Bonferroni).
         ways = [(within, PAIRED * level), (among, (1 - PAIRED) * level)]
-    intervals = [_interval(change, level) for change, level in ways]
-    lows = [interval.low for interval in intervals if interval.low is not None]
-    highs = [interval.high for interval in intervals if interval.high is not None]
-    if not lows or not highs:
+    lows, highs = [], []
+    for change, its_level in ways:
+        interval = _interval(change, its_level)
+        if interval.low is not None and interval.high is not None:
+            lows.append(interval.low)
+            highs.append(interval.high)
+    if not lows:
         return Look(Estimate(among.change), seeds, None)
     low, high = max(lows), min(highs)
-    sharper = min(ways, key=lambda way: way[0].error or 0.0)
-    chance = _hope(*sharper, seeds, margin, better)
-    no_loss = _no_loss(sharper[0], better)
+    sharper, its_level = min(ways, key=lambda way: way[0].error or 0.0)
+    power = _predictive_power(sharper, its_level, seeds, margin, better)
+    no_loss = _no_loss(sharper, better)
     if low > high:  # the two comparisons contradict each other
         low, high = min(lows), max(highs)
     if seeds < LOOKS[0]:
-        return Look(Estimate(among.change), seeds, chance, no_loss)
+        return Look(Estimate(among.change), seeds, power, no_loss)
     middle = min(max(among.change, low), high)
-    needed = seeds_needed((sharper[0].error or 0.0) * sqrt(seeds), margin)
-    return Look(Estimate(middle, low, high), seeds, chance, no_loss, needed)
+    needed = seeds_needed((sharper.error or 0.0) * sqrt(seeds), margin)
+    return Look(Estimate(middle, low, high), seeds, power, no_loss, needed)
 
 
 def seeds_needed(spread: float, margin: float) -> int:
@@ -125,10 +131,13 @@ def seeds_needed(spread: float, margin: float) -> int:
     chance = float(ndtri(POWER))
 
     def enough(seeds: int) -> float:
+        """Seeds that a normal test at the level of this look takes."""
         return ((chance - float(ndtri(level_at(seeds)))) * spread / margin) ** 2
 
-    last = max(LOOKS[-1], ceil(enough(LOOKS[-1])))
-    return next((look for look in LOOKS if look >= enough(look)), last)
+    for look in LOOKS:
+        if look >= enough(look):
+            return look
+    return max(LOOKS[-1], ceil(enough(LOOKS[-1])))
 
 
 def compare_grid(
@@ -161,7 +170,12 @@ def compare_grid(
 @cache
 def grid_level(looks: tuple[int, ...]) -> float:
     """One-sided level of the last of a grid's looks, given as rising numbers of seeds."""
-    return _levels(looks, lambda seeds: ALPHA * seeds / (seeds + 1))[looks[-1]]
+
+    def spent_at(seeds: int) -> float:
+        # There is no last look to plan for: k / (k + 1) always leaves a part for another one.
+        return ALPHA * seeds / (seeds + 1)
+
+    return _levels(looks, spent_at)[looks[-1]]
 
 
 def _interval(change: Contrast, level: float) -> Estimate:
@@ -178,13 +192,19 @@ def _no_loss(change: Contrast, better: Better) -> float | None:
     p_value = change.p_value
     if p_value is None:
         return None
-    return p_value / 2 if gain(change.change, better) < 0 else 1 - p_value / 2
+    if gain(change.change, better) < 0:
+        return p_value / 2
+    return 1 - p_value / 2
 
 
-def _hope(
+def _predictive_power(
     change: Contrast, level: float, seeds: int, margin: float, better: Better
 ) -> float | None:
-    """Predictive chance of the verdict "no worse" at the last look (Spiegelhalter et al. 1986)."""
+    """Predictive chance of the verdict "no worse" at the last look (Spiegelhalter et al. 1986).
+
+    The estimate at the last look is normal about today's, with the variance that the seeds until then take
+    away. It has to lie above the boundary of that look.
+    """
     from scipy.special import ndtr, ndtri
 
     if change.error is None:
@@ -192,20 +212,28 @@ def _hope(
     distance = gain(change.change, better) + margin
     if seeds >= LOOKS[-1] or change.error == 0:
         return float(distance > 0)
-    last = change.error * sqrt(seeds / LOOKS[-1])
-    needed = -float(ndtri(level * level_at(LOOKS[-1]) / level_at(seeds))) * last
-    return float(ndtr((distance - needed) / sqrt(change.error**2 - last**2)))
+    last_error = change.error * sqrt(seeds / LOOKS[-1])
+    # The comparison keeps its share of the level, see `PAIRED`.
+    last_level = level * level_at(LOOKS[-1]) / level_at(seeds)
+    needed = -float(ndtri(last_level)) * last_error
+    return float(ndtr((distance - needed) / sqrt(change.error**2 - last_error**2)))
 
 
 def level_at(seeds: int) -> float:
     """One-sided level of the last look at or before a number of seeds."""
-    return levels()[max((look for look in LOOKS if look <= seeds), default=LOOKS[0])]
+    passed = [look for look in LOOKS if look <= seeds]
+    return levels()[max(passed, default=LOOKS[0])]
 
 
 @cache
 def levels() -> dict[int, float]:
     """One-sided level of the test at each look of a study that runs until it is decided."""
-    return _levels(LOOKS, lambda seeds: ALPHA * log1p((e - 1) * seeds / LOOKS[-1]))
+
+    def spent_at(seeds: int) -> float:
+        """The spending function of Lan and DeMets that is close to Pocock's boundary."""
+        return ALPHA * log1p((e - 1) * seeds / LOOKS[-1])
+
+    return _levels(LOOKS, spent_at)
 
 
 def _levels(looks: Sequence[int], spent_at: Callable[[int], float]) -> dict[int, float]:
@@ -216,24 +244,26 @@ def _levels(looks: Sequence[int], spent_at: Callable[[int], float]) -> dict[int,
     import numpy as np
     from scipy.special import ndtr
 
+    # Sums of standard normal values: after k seeds their variance is k. Nine standard deviations of the last
+    # look lose less than rounding does.
     grid = np.linspace(-9.0, 9.0, 1801) * sqrt(looks[-1])
     width = float(grid[1] - grid[0])
     density = np.exp(-(grid**2) / looks[0] / 2) / sqrt(2 * np.pi * looks[0])
-    found: dict[int, float] = {}
+    levels: dict[int, float] = {}
     spent = 0.0
     for before, look in pairwise((looks[0], *looks)):
         if look > before:
-            kernel = np.exp(
-                -((np.arange(-600, 601) * width) ** 2) / (look - before) / 2
-            )
+            # The seeds since the last look add a normal value with their number as its variance.
+            steps = np.arange(-600, 601) * width
+            kernel = np.exp(-(steps**2) / (look - before) / 2)
             density = np.convolve(density, kernel / kernel.sum(), "same")
         due = spent_at(look) - spent
+        # The boundary has what is due of this look above it; linear between two points of the grid.
         tail = np.cumsum(density[::-1])[::-1] * width
         place = int(np.searchsorted(-tail, -due))
-        edge = float(
-            grid[place] - width * (due - tail[place]) / (tail[place - 1] - tail[place])
-        )
-        found[look] = float(ndtr(-edge / sqrt(look)))
+        part = (due - tail[place]) / (tail[place - 1] - tail[place])
+        edge = float(grid[place] - width * part)
+        levels[look] = float(ndtr(-edge / sqrt(look)))
         density = np.where(grid < edge, density, 0.0)
         spent += due
-    return found
+    return levels

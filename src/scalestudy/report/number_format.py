@@ -15,29 +15,41 @@ def time_unit(seconds: Sequence[float]) -> tuple[str, float]:
     largest = max(seconds, default=0.0)
     if largest < 600:
         return "s", 1.0
-    return ("min", 60.0) if largest < 4 * 3600 else ("h", 3600.0)
+    if largest < 4 * 3600:
+        return "min", 60.0
+    return "h", 3600.0
 
 
 def cost_unit(hours: Sequence[float | None]) -> tuple[str, float]:
     """Unit that suits the largest of these costs ("s", "min" or "h"), and its length in hours."""
-    largest = max((value for value in hours if value is not None), default=0.0)
+    known = [value for value in hours if value is not None]
+    largest = max(known, default=0.0)
     if 0 < largest < 1 / 60:
         return "s", 1 / 3600
-    return ("min", 1 / 60) if largest < 1 else ("h", 1.0)
+    if largest < 1:
+        return "min", 1 / 60
+    return "h", 1.0
 
 
 def decimals(values: Sequence[float]) -> int:
     """Decimals that give the smallest value of a column about three significant digits; at most three."""
     smallest = min((abs(value) for value in values if value), default=1.0)
-    return 0 if smallest >= 100 else 1 if smallest >= 5 else 2 if smallest >= 0.5 else 3
+    if smallest >= 100:
+        return 0
+    if smallest >= 5:
+        return 1
+    if smallest >= 0.5:
+        return 2
+    return 3
 
 
 def format_number(value: float | None, digits: int) -> str:
     """`1,234.5`, with a true minus sign; `n/a` for None and for values that are not finite."""
     if value is None or not isfinite(value):
         return NOT_AVAILABLE
-    # Ties round up, even if floating-point arithmetic left the value slightly below.
-    value = value * (1 + 1e-13) if digits else value
+    if digits:
+        # Ties round up, even if floating-point arithmetic left the value slightly below.
+        value *= 1 + 1e-13
     return f"{value:,.{digits}f}".replace("-", "−")
 
 
@@ -50,21 +62,24 @@ def with_interval(estimate: Estimate, digits: int) -> str:
     half = estimate.half_width
     if estimate.value is None or estimate.high is None or not half:
         return text
-    if half < 0.5 * 10**-digits:
-        return f"{text} ± <{10**-digits:.{digits}f}"
-    if abs(estimate.high - half - estimate.value) > max(
-        LOPSIDED * half, 0.5 * 10**-digits
-    ):
+    shown = 10**-digits
+    if half < 0.5 * shown:
+        return f"{text} ± <{shown:.{digits}f}"
+    # A distance that rounding hides is none.
+    off_middle = abs(estimate.high - half - estimate.value)
+    if off_middle > max(LOPSIDED * half, 0.5 * shown):
         return f"{text} ({span(estimate, digits)})"
     return f"{text} ± {format_number(half, digits)}"
 
 
 def span(estimate: Estimate, digits: int) -> str | None:
     """The ends of the interval, `6.54–6.75`; None without one."""
-    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+    low, high = estimate.low, estimate.high
+    if low is None or high is None or low == high:
         return None
-    dash = " to " if estimate.low < 0 else "–"
-    return f"{format_number(estimate.low, digits)}{dash}{format_number(estimate.high, digits)}"
+    # A dash before a minus sign would be read as another one.
+    dash = " to " if low < 0 else "–"
+    return f"{format_number(low, digits)}{dash}{format_number(high, digits)}"
 
 
 def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
@@ -72,9 +87,11 @@ def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
     if estimate.value is None:
         return None
     text = format_number(estimate.value, digits)
-    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+    low, high = estimate.low, estimate.high
+    if low is None or high is None or low == high:
         return text
-    return f"{text} (95 % interval {format_number(estimate.low, digits)} to {format_number(estimate.high, digits)})"
+    ends = f"{format_number(low, digits)} to {format_number(high, digits)}"
+    return f"{text} (95 % interval {ends})"
 
 
 def significant(value: float, digits: int = 4) -> str:
