@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from scalestudy.config.formula import KINDS, operations_of
+from scalestudy.config.operations import KINDS, operations_of
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.augment import Augmented
 from scalestudy.data.loader import Loader, reader_of
+from scalestudy.data.preparation import prepare
 from scalestudy.data.samples import epoch_order
-from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 
 COUNT, BATCH = 64, 16

@@ -39,8 +39,8 @@ def train(workers: int, rule: str, seed: int) -> dict[str, Any]:
     from scalestudy.cluster.placement import Placement
     from scalestudy.config.point import Point
     from scalestudy.config.settings import DataSettings
+    from scalestudy.data.preparation import prepare
     from scalestudy.data.split import ensure_split
-    from scalestudy.data.store.preparation import prepare
     from scalestudy.engines.group import join
     from scalestudy.engines.keras.arithmetic import begin
     from scalestudy.engines.tensorflow.engine import ENGINE

@@ -31,7 +31,7 @@ from gpu_table import ways_table
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.loader import Loader, reader_of
-from scalestudy.data.store.preparation import prepare
+from scalestudy.data.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.hardware import cores
 from scalestudy.launch import reserve

@@ -15,8 +15,8 @@ import psutil
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.config.settings import DataSettings
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch.local_run import run_steps
 from scalestudy.store.study_folder import StudyFolder

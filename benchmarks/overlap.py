@@ -28,8 +28,8 @@ from scalestudy.cluster.private_files import SECRET, new_secret
 from scalestudy.cluster.worker_environment import process_environment
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import Split, ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.hardware import cores
@@ -230,7 +230,7 @@ def measure(
 
 def rank_main(errand: dict[str, Any]) -> None:
     """Run one worker: an epoch with each size in turn; the first of each is not counted."""
-    from scalestudy.util.modules import without_unused
+    from scalestudy.util.unused_packages import without_unused
 
     with without_unused(engine_traits(DEFAULT).unused):
         from scalestudy.engines.tensorflow.engine import ENGINE

@@ -24,7 +24,7 @@ from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.runs import Key, Planned, Run, group_runs, key_of
 from scalestudy.analysis.study_table import rows_of
-from scalestudy.config.file import QualityMargin
+from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.store.records import NodeUse, Outcome, Timing
 
 WORKERS, STRATEGIES = (1, 2, 4, 8, 14), ("native", "horovod")

@@ -20,8 +20,8 @@ import numpy as np
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.config.settings import DataSettings
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import Split, ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.hardware import cores

@@ -24,7 +24,7 @@ from lanes import (  # noqa: F401 (hooks)
 )
 from scalestudy.cli import main
 from scalestudy.engines.tensorflow.traits import ENGINE
-from scalestudy.util.modules import without_unused
+from scalestudy.util.unused_packages import without_unused
 from synthetic_result import FakeLauncher
 from time_limit import pytest_runtest_call, pytest_runtest_setup  # noqa: F401 (hooks)
 

@@ -15,8 +15,8 @@ from local_run import run_point
 from paths import SMALL_UNET
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch import reserve
 from scalestudy.store.records import EpochRecord, Result

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from scalestudy.util.modules import UNKNOWN_VERSION
+from scalestudy.util.own_package import UNKNOWN_VERSION
 
 PROJECT = Path(__file__).parents[1]
 FILES = (

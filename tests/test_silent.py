@@ -12,8 +12,8 @@ from data_settings import data_of
 from local_run import run_point
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.store.study_folder import StudyFolder
 

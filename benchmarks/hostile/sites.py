@@ -110,8 +110,8 @@ def cases(random: random.Random, made: Path) -> Iterator[Case]:
 def make(folder: Path) -> None:
     """Create a study for Slurm with prepared data."""
     from scalestudy.config.settings import DataSettings
+    from scalestudy.data.preparation import prepare
     from scalestudy.data.split import ensure_split
-    from scalestudy.data.store.preparation import prepare
 
     (folder / "study.toml").write_text(STUDY)
     (folder / "here.toml").write_bytes(GOOD)

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.store.preparation import prepare
+from scalestudy.data.preparation import prepare
 
 Array = Any
 

@@ -56,7 +56,7 @@ __all__ = list(_MODULES)
 def __getattr__(name: str) -> Any:
     """Import a name at its first use."""
     if name == "__version__":
-        from scalestudy.util.modules import version
+        from scalestudy.util.own_package import version
 
         return version()
     if name not in _MODULES:

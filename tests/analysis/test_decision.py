@@ -9,7 +9,7 @@ from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.runs import Planned, key_of
-from scalestudy.config.file import QualityMargin
+from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.store.records import Allocation
 from synthetic_rows import LONG, NATIVE, series, several
 

@@ -6,7 +6,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.divergence import chance_tolerance, failures
 from scalestudy.analysis.runs import quality_sense
-from scalestudy.config.objectives import Sense
+from scalestudy.config.metric_senses import Sense
 
 NAN, INF = math.nan, math.inf
 

@@ -12,7 +12,7 @@ from scalestudy.analysis.plausibility import with_doubts
 from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.to_target import Useful
-from scalestudy.config.file import QualityMargin
+from scalestudy.config.quality_margin import QualityMargin
 
 SEEDS = (0.998, 1.0, 1.002)
 

@@ -9,8 +9,8 @@ from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.quality import MARGIN, accepted_loss, classify_change, judge
 from scalestudy.analysis.runs import group_runs, key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate, contrast
-from scalestudy.config.file import QualityMargin
-from scalestudy.config.objectives import Sense
+from scalestudy.config.metric_senses import Sense
+from scalestudy.config.quality_margin import QualityMargin
 
 SHARE, ERROR = (
     Sense("higher", bounded=True, whole=1.0),

@@ -9,8 +9,9 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.remaining import remaining
 from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.study_table import records, runs_table
-from scalestudy.config.expand import RunOrder, expand
+from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
+from scalestudy.config.run_order import RunOrder
 from scalestudy.launch.launcher import PointStatus
 from synthetic_result import result_of
 

@@ -13,7 +13,7 @@ from scalestudy.app.survey import request_of
 from scalestudy.app.task_checks import fetch_weights, known_classes, refuse_unusable
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
-from scalestudy.data.store.preparation import prepare
+from scalestudy.data.preparation import prepare
 from scalestudy.util.errors import UserError
 
 STUDY = """task = "{task}"

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from data_settings import data_of
-from scalestudy.config.expand import RunOrder, expand
+from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
+from scalestudy.config.run_order import RunOrder
 from scalestudy.engines.tensorflow import installation
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.study_status import study_status
@@ -512,8 +513,8 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
     monkeypatch.setattr("scalestudy.app.task_checks.build_task", lambda *_: ())
     call("data", "prepare", "digits")
+    from scalestudy.data.preparation import find_prepared
     from scalestudy.data.split import ensure_split
-    from scalestudy.data.store.preparation import find_prepared
 
     ensure_split(find_prepared(data_of("digits")), None, 0)  # type: ignore[arg-type]
     code, _, errors = call("submit", queued)

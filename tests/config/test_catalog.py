@@ -5,19 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.config.catalog import (
-    COMMON,
-    NAMES,
-    TASKS,
-    applications,
-    is_ours,
-    read_task_file,
-    task_defaults,
-    task_file,
-)
+from scalestudy.config.catalog import TASKS, applications, is_ours, task_file
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.config.settings import DataSettings, TrainSettings
+from scalestudy.config.task_defaults import COMMON, NAMES, read_task_file, task_defaults
 from scalestudy.util.errors import UserError
 
 

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.config.expand import RunOrder, expand
+from scalestudy.config.expand import expand
 from scalestudy.config.file import Study, SweepSettings
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
+from scalestudy.config.run_order import RunOrder
 from scalestudy.util.errors import UserError
 
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.config.differences import differences
-from scalestudy.config.file import QualityMargin, Study, study_toml
+from scalestudy.config.file import Study, study_toml
 from scalestudy.config.parse import load_study, parse_study
+from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.util.errors import UserError
 
 

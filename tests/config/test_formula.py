@@ -5,16 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.config.formula import (
-    KINDS,
     LONGEST,
     FormulaTerm,
     Range,
     WrongFormula,
-    operations_of,
     parse_call,
     parse_sum,
 )
 from scalestudy.config.objectives import LOSSES
+from scalestudy.config.operations import KINDS, operations_of
 
 KNOWN = {
     "one": {},

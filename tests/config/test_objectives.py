@@ -1,15 +1,12 @@
 import pytest
 
 from scalestudy.config.formula import WrongFormula
+from scalestudy.config.metric_senses import known
 from scalestudy.config.objectives import (
     LOSSES,
     METRICS,
-    UNKNOWN,
     WEIGHTED,
     check_metrics,
-    class_keys,
-    gain,
-    known,
     loss_terms,
     metric_key,
     metric_term,
@@ -134,47 +131,3 @@ def test_losses_are_swept_and_lists_of_metrics_too(tmp_path):
         "train.loss": ["bce", "bce + dice"],
         "train.metrics": [["iou"], ["dice"]],
     }
-
-
-@pytest.mark.parametrize(
-    ("names", "sense"),
-    [
-        (
-            "iou accuracy sparse_categorical_accuracy auc auc_1 f1 f1_score dice",
-            ("higher", True, 1.0),
-        ),
-        (
-            "mean_io_u mean_iou fbeta_score precision_2 Recall balanced-accuracy dice_coef",
-            ("higher", True, 1.0),
-        ),
-        (
-            "mse mean_squared_error MeanAbsoluteError loss huber mse_3",
-            ("lower", False, None),
-        ),
-        ("r2_score cosine_similarity", ("higher", False, 1.0)),
-        ("psnr", ("higher", False, None)),
-        ("top_1_error_of_accuracy score mean accuracy_loss", UNKNOWN),
-    ],
-)
-def test_metrics_are_known_by_their_names_in_any_spelling(names, sense):
-    assert {name: known(name) for name in names.split()} == dict.fromkeys(
-        names.split(), sense
-    )
-
-
-def test_a_gain_is_a_change_to_the_better():
-    assert gain(0.1, "higher") == gain(-0.1, "lower") == 0.1
-
-
-def test_values_of_classes_go_by_names_that_can_be_a_column():
-    result = class_keys("iou", ("background", "cell nucleus (dead)"))
-    assert result == ["iou_background", "iou_cell_nucleus_dead"]
-
-
-def test_classes_of_one_name_or_none_are_told_apart_by_their_index():
-    assert class_keys("f1", ("a b", "a-b", "c", "??")) == [
-        "f1_a_b_0",
-        "f1_a_b_1",
-        "f1_c",
-        "f1_3",
-    ]

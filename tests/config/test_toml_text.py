@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.config.file import study_toml
+from scalestudy.config.key_lines import KeyLines
 from scalestudy.config.parse import parse_study
-from scalestudy.config.toml_text import KeyLines, toml_line, toml_value
+from scalestudy.config.toml_text import toml_line, toml_value
 
 NUMBERED = """
 task = "cnn"

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.data.store.preparation import prepare
+from scalestudy.data.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 

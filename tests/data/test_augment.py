@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import ndimage, stats
 
-from scalestudy.config.formula import operations_of
+from scalestudy.config.operations import operations_of
 from scalestudy.data.augment import (
     Augmented,
     Parameters,

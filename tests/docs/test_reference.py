@@ -5,8 +5,8 @@ import re
 from paths import PROJECT, SOURCE
 from scalestudy.analysis.costs import COLUMNS, Costs
 from scalestudy.analysis.study_table import RUN_FIELDS, columns
-from scalestudy.config.formula import KINDS
 from scalestudy.config.objectives import METRICS
+from scalestudy.config.operations import KINDS
 from scalestudy.features.check.check_files import TOPICS
 
 REFERENCE = PROJECT / "docs" / "reference"

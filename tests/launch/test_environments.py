@@ -20,7 +20,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.file import study_toml
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
-from scalestudy.data.store.preparation import prepare
+from scalestudy.data.preparation import prepare
 from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.hardware.installed import Built
 from scalestudy.launch import environments

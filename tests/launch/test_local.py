@@ -14,11 +14,11 @@ import pytest
 
 from fake_nvml import cards
 from scalestudy.cluster.worker_environment import device_of
-from scalestudy.config.catalog import task_defaults
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings, TrainSettings
+from scalestudy.config.task_defaults import task_defaults
 from scalestudy.engines.tensorflow import installation
 from scalestudy.hardware import cores, devices, no_gpus
 from scalestudy.launch import reserve

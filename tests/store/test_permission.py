@@ -6,13 +6,14 @@ import pytest
 
 from model_records import record
 from scalestudy.config.point import Point
-from scalestudy.config.task_sources import add_trained, digests, source_files
+from scalestudy.config.task_sources import digests, source_files
 from scalestudy.store.permission import (
     Permission,
     permit_point,
     permit_task,
     without_sources,
 )
+from scalestudy.store.trained_code import add_trained
 from scalestudy.util.errors import UserError
 from synthetic_diagnosis import point as made
 

@@ -14,8 +14,8 @@ from data_settings import data_of
 from forked import Forked
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.store.records import Progress
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.training.checkpoint import read_position, write_checkpoint

@@ -21,8 +21,8 @@ from paths import (
     TORCH_BUFFERS,
 )
 from scalestudy.cluster.private_files import new_secret
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.plugins.strategies import traits
 

@@ -56,7 +56,7 @@ def import_engine(engine: str) -> None:
             importlib.import_module(name)
         return
     from scalestudy.plugins.engines import engine_traits
-    from scalestudy.util.modules import without_unused
+    from scalestudy.util.unused_packages import without_unused
 
     traits = engine_traits(engine)
     wanted = traits.environment(os.environ, gpus=False)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.config.objectives import Sense
+from scalestudy.config.metric_senses import Sense
 from scalestudy.engines.group import Group, Joined, Replicas
 from scalestudy.engines.interface import Flops, Values, Variable
 from scalestudy.hardware.no_gpus import Reason

@@ -6,8 +6,8 @@ Like a GPU, the meta device holds tensors that NumPy cannot read; unlike one, it
 from itertools import cycle
 from typing import Any, NamedTuple
 
-from scalestudy.config.formula import KINDS
 from scalestudy.config.objectives import LOSSES, METRICS, WEIGHTED
+from scalestudy.config.operations import KINDS
 
 DATA = {
     "masks 2": 2,

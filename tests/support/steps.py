@@ -25,7 +25,7 @@ from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import traits
 from scalestudy.training.checkpoint import read_position, read_values, write_checkpoint
 from scalestudy.training.initial_weights import begin_alike
-from scalestudy.util.modules import without_unused
+from scalestudy.util.unused_packages import without_unused
 
 DEVICES = 4
 

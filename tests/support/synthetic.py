@@ -10,11 +10,11 @@ from published import TABLES, column
 from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.runs import Planned, Run, group_runs
 from scalestudy.analysis.study_table import Row, as_frame, rows_of
-from scalestudy.config.catalog import task_defaults
 from scalestudy.config.file import Study
-from scalestudy.config.objectives import Better
+from scalestudy.config.metric_senses import Better
 from scalestudy.config.point import Point
 from scalestudy.config.settings import TrainSettings
+from scalestudy.config.task_defaults import task_defaults
 from scalestudy.store.records import EpochRecord, Failure, RankRecord, Result
 from scalestudy.store.study_folder import StudyFolder
 

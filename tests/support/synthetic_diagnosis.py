@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from scalestudy.config.catalog import task_defaults
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedData, ResolvedLaunch, TrainSettings
+from scalestudy.config.task_defaults import task_defaults
 from scalestudy.features.diagnose.ablation import AblationTimes, BlockName, BlockTimes
 from scalestudy.features.diagnose.decomposition import (
     Diagnosis,

@@ -16,9 +16,9 @@ from few_digits import few_digits
 from linear import ALONE
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedTrain
+from scalestudy.data.preparation import prepare
 from scalestudy.data.samples import Column, Slice
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.group import join
 from scalestudy.engines.keras.arithmetic import begin
 from scalestudy.engines.keras.layer_context import Working, working

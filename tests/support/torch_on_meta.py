@@ -26,8 +26,8 @@ from data_settings import data_of
 from linear import ALONE
 from meta_cases import DATA, Case, cases
 from scalestudy.config.point import Point
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import join
 from scalestudy.engines.keras.arithmetic import begin

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from scalestudy.config.catalog import applications, task_defaults
+from scalestudy.config.catalog import applications
 from scalestudy.config.settings import TrainSettings
+from scalestudy.config.task_defaults import task_defaults
 from scalestudy.tasks.load import load_task
 from scalestudy.tasks.task import DataInfo
 from scalestudy.util.errors import UserError

@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalestudy.config.catalog import task_defaults
 from scalestudy.config.settings import TrainSettings
+from scalestudy.config.task_defaults import task_defaults
 from scalestudy.tasks.load import import_file, load_task, module_of, refuse_incomplete
 from scalestudy.tasks.task import DataInfo
 from scalestudy.util.errors import UserError

@@ -16,7 +16,8 @@ from distributed_evaluation import (
     sums_of,
     value_of,
 )
-from scalestudy.config.objectives import LOSSES, METRICS, known, loss_terms, metric_term
+from scalestudy.config.metric_senses import known
+from scalestudy.config.objectives import LOSSES, METRICS, loss_terms, metric_term
 from scalestudy.data.images.tiles import cut, cut_mask, tiles_of
 from scalestudy.tasks.label_losses import cross_entropy, sum_of
 from scalestudy.tasks.label_metrics import NAMED, IoU

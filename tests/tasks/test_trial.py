@@ -5,9 +5,9 @@ import pytest
 from data_settings import data_of
 from few_digits import few_digits
 from paths import OWN_TASK
-from scalestudy.config.catalog import task_defaults
 from scalestudy.config.settings import TrainSettings
-from scalestudy.data.store.preparation import prepare
+from scalestudy.config.task_defaults import task_defaults
+from scalestudy.data.preparation import prepare
 from scalestudy.engines.tensorflow.engine import ENGINE
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.load import load_task, task_of

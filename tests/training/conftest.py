@@ -13,8 +13,8 @@ from paths import SMALL_UNET
 @pytest.fixture(scope="session")
 def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
     """Small prepared sets with their splits: 120 digits and 20 indents to train on."""
+    from scalestudy.data.preparation import prepare
     from scalestudy.data.split import ensure_split
-    from scalestudy.data.store.preparation import prepare
 
     cache = tmp_path_factory.mktemp("cache")
     digits = prepare(data_of(few_digits(cache, 200), cache=cache))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.store.preparation import prepare
+from scalestudy.data.preparation import prepare
 from scalestudy.training import set_evaluation
 from scalestudy.training.set_evaluation import constant_quality
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.launch.environments import build_task
 
 pytestmark = pytest.mark.engine

@@ -10,7 +10,7 @@ from PIL import Image
 from data_settings import data_of
 from linear import LinearTrainer
 from model_records import Bright, record
-from scalestudy.data.store.preparation import prepare
+from scalestudy.data.preparation import prepare
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import gallery

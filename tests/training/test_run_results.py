@@ -13,9 +13,9 @@ from data_settings import data_of
 from linear import ALONE, Linear, LinearTrainer
 from made_points import made_epoch, made_point
 from scalestudy.app.verify import Verified, verify
-from scalestudy.config.objectives import Sense
+from scalestudy.config.metric_senses import Sense
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import BestRecord
 from scalestudy.store.record_file import read_checksums

@@ -11,8 +11,8 @@ from data_settings import data_of
 from few_digits import few_digits
 from made_points import made_point
 from paths import SOURCE, SUPPORT
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch import reserve
 from scalestudy.store.run_folder import RunFolder, write_point

@@ -16,8 +16,8 @@ from made_points import made_point
 from paths import SUPPORT
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedLaunch
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.group import Group, Joined, Replicas, join
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.hang_detection import EXIT_CODE

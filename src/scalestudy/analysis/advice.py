@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.decision import Decision, PassedOver
 from scalestudy.analysis.measures import Measures, gather_keys
+from scalestudy.analysis.moving_statistics import warning_of
 from scalestudy.analysis.neighbours import (
     beyond_the_edge,
     nearest_passed_over,
@@ -17,7 +18,7 @@ from scalestudy.analysis.scaling_model import Model
 from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.switching import Switch
-from scalestudy.config.objectives import gain, warning_of
+from scalestudy.config.metric_senses import gain
 from scalestudy.store.state import State
 from scalestudy.util import units
 

@@ -30,7 +30,7 @@ from scalestudy.analysis.quality import Failures, Verdict, count_failures, judge
 from scalestudy.analysis.runs import Key, Planned
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row, best_single
-from scalestudy.config.file import QualityMargin
+from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.config.settings import EFFICIENCY_TARGET
 
 Kind = Literal[

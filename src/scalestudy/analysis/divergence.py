@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Literal, NamedTuple
 
 from scalestudy.analysis.runs import Run, Seed, epoch_values, metric_label, seed_of
-from scalestudy.config.objectives import Sense, gain
+from scalestudy.config.metric_senses import Sense, gain
 from scalestudy.store.records import EpochOutcome
 
 GROWN = 0.1

@@ -26,8 +26,8 @@ from scalestudy.analysis.study_table import Row, best_single, rows_of
 from scalestudy.analysis.switching import Switch, switching_length
 from scalestudy.analysis.to_target import useful_speed_ups
 from scalestudy.config.expand import point_name
-from scalestudy.config.file import QualityMargin
-from scalestudy.config.objectives import gain
+from scalestudy.config.metric_senses import gain
+from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.config.settings import PlanSettings
 from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.launch.queue.site_profile import billing_unit

@@ -43,7 +43,7 @@ from scalestudy.analysis.statistics import (
     quality_decimals,
     quality_scale,
 )
-from scalestudy.config.objectives import Sense
+from scalestudy.config.metric_senses import Sense
 from scalestudy.plugins.strategies import is_synchronous, is_timed, references
 from scalestudy.store.records import PROVING_STEPS, Timing
 

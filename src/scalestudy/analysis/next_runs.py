@@ -18,7 +18,7 @@ from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.sequential import FEWEST, LOOKS
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.config.file import QualityMargin
+from scalestudy.config.quality_margin import QualityMargin
 
 NEAR = 1.1
 """A row slower than this multiple of the fastest with as many workers or fewer cannot be chosen."""

@@ -18,8 +18,8 @@ from scalestudy.analysis import sequential
 from scalestudy.analysis.measures import Measures, find_baseline
 from scalestudy.analysis.runs import Key, Planned, key_of
 from scalestudy.analysis.statistics import NOTHING, SIGNIFICANT, Estimate
-from scalestudy.config.file import QualityMargin
-from scalestudy.config.objectives import Better, Sense, gain
+from scalestudy.config.metric_senses import Better, Sense, gain
+from scalestudy.config.quality_margin import QualityMargin
 
 VerdictKind = Literal[
     "reference",

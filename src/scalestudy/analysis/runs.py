@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scalestudy.config.objectives import Better, Sense, class_keys, known
+from scalestudy.config.class_names import class_keys
+from scalestudy.config.metric_senses import Better, Sense, known
 from scalestudy.config.point import REPEATS, without_repeats
 from scalestudy.plugins.strategies import position
 from scalestudy.store.model_record import GalleryRecord

@@ -22,7 +22,7 @@ from math import ceil, e, log1p, sqrt
 from scalestudy.analysis.measures import Measure
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Contrast, Estimate, contrast
-from scalestudy.config.objectives import Better, gain
+from scalestudy.config.metric_senses import Better, gain
 
 ALPHA = 0.025
 """Chance of calling a row no worse whose quality is worse by exactly the margin."""

@@ -11,11 +11,12 @@ from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import Findings, analyse, rate_rule
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.runs import Run
-from scalestudy.config.file import QualityMargin
+from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.store.record_file import first_error
 from scalestudy.store.records import EpochRecord, RankRecord, Record, Result
-from scalestudy.util.errors import UserError, explain, printable
+from scalestudy.util.errors import UserError, explain
 from scalestudy.util.files import contents
+from scalestudy.util.printable import printable
 
 MARK = "scalestudy_share"
 """First key of the document."""

@@ -21,8 +21,8 @@ from scalestudy.analysis.runs import (
 )
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.to_target import Useful
-from scalestudy.config.file import QualityMargin
-from scalestudy.config.objectives import Sense, gain
+from scalestudy.config.metric_senses import Sense, gain
+from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.plugins.strategies import is_synchronous
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from scalestudy.analysis.measures import Measures, build_measure, is_asynchronou
 from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
 from scalestudy.analysis.statistics import LOGARITHM, NOTHING, ONE, Estimate
-from scalestudy.config.objectives import Better, gain
+from scalestudy.config.metric_senses import Better, gain
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,18 @@ from scalestudy.app.task_checks import (
 from scalestudy.config.catalog import is_ours
 from scalestudy.config.expand import expand
 from scalestudy.config.file import Study
-from scalestudy.config.keys import UndefinedVariable, expand_range
+from scalestudy.config.keys import UndefinedVariable, expand_variables
 from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings, LaunchSettings
+from scalestudy.data.preparation import find_prepared, find_set
 from scalestudy.data.samples import Kind
 from scalestudy.data.sources import named_source
-from scalestudy.data.sources.locate import cache_folder, folder_of
+from scalestudy.data.sources.paths import cache_folder, folder_of
 from scalestudy.data.split import Split, counts, ensure_split, find_split, untrained
-from scalestudy.data.store.preparation import find_prepared, find_set
 from scalestudy.data.store.prepared import Prepared, weights_of
-from scalestudy.util.errors import UserError, printable
+from scalestudy.util.errors import UserError
+from scalestudy.util.printable import printable
 from scalestudy.util.text import join_first
 
 PreparedFiles = tuple[str, str, int]
@@ -62,7 +63,7 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
         )
     try:
         if named_source(source) is None:
-            source = str(Path(study.task).parent / expand_range(source))
+            source = str(Path(study.task).parent / expand_variables(source))
     except UndefinedVariable as undefined:
         expected = f"the environment variable {undefined} to be set"
         action = f"Run `export {undefined}=...` first, or write the path out."

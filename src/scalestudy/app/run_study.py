@@ -12,9 +12,9 @@ from scalestudy.app.result import StudyResult
 from scalestudy.app.selection import waiting_sentences
 from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.app.task_checks import check_task_files
-from scalestudy.config.expand import RunOrder
 from scalestudy.config.formula import suggestion
 from scalestudy.config.point import Point
+from scalestudy.config.run_order import RunOrder
 from scalestudy.launch.launcher import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.queue_launcher import (
     QueueLauncher,

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from scalestudy.config.catalog import PREFIX, TASKS, has_name, task_defaults
+from scalestudy.config.catalog import PREFIX, TASKS, has_name
 from scalestudy.config.settings import DataSettings
+from scalestudy.config.task_defaults import task_defaults
 from scalestudy.config.toml_text import toml_line
 from scalestudy.data.sources.locate import find_source
 from scalestudy.data.sources.source import Contents, findings_of

@@ -16,15 +16,15 @@ from scalestudy.app.prepare import (
     with_task_data,
 )
 from scalestudy.app.task_checks import known_classes, refuse_unusable
-from scalestudy.config.expand import RunOrder
 from scalestudy.config.file import Study
 from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
-from scalestudy.config.task_sources import add_trained
+from scalestudy.config.run_order import RunOrder
 from scalestudy.config.toml_text import read_text
 from scalestudy.launch.launcher import Launcher, Options, Overview, launcher_of
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder, default_folder
+from scalestudy.store.trained_code import add_trained
 from scalestudy.util.errors import UserError
 
 INITIAL = "initial"

@@ -15,10 +15,10 @@ from scalestudy.config.objectives import (
     refuse_unweighted,
 )
 from scalestudy.config.point import Point
+from scalestudy.data.preparation import find_set
 from scalestudy.data.samples import Kind
-from scalestudy.data.sources.locate import cache_folder
+from scalestudy.data.sources.paths import cache_folder
 from scalestudy.data.sources.source import digest
-from scalestudy.data.store.preparation import find_set
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.launch.environments import build_task, starts
 from scalestudy.plugins.engines import engine_traits

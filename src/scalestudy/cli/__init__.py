@@ -89,7 +89,7 @@ def _options(
     version: Annotated[bool, option("Print the version.", name="--version")] = False,
 ) -> None:
     if version:
-        from scalestudy.util.modules import version as installed
+        from scalestudy.util.own_package import version as installed
 
         print(f"scalestudy {installed()}")
         raise typer.Exit

@@ -38,7 +38,7 @@ from scalestudy.cli.options import (
 )
 from scalestudy.cli.printing import err, out, show_document
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import refuse_target
+from scalestudy.util.targets import refuse_target
 
 
 def _share(text: str | float) -> float:
@@ -312,7 +312,7 @@ def recipe(
     from scalestudy.features.recipe.verdicts import rows_by_workers
     from scalestudy.launch.launcher import Options
     from scalestudy.store.study_folder import default_folder
-    from scalestudy.util.files import write_named
+    from scalestudy.util.targets import write_named
 
     asked = request_of(study, folder)
     request = replace(

@@ -11,7 +11,7 @@ from scalestudy.cli.help import CommandGroup
 from scalestudy.cli.options import AnswerOption, ForceOption, argument, option
 from scalestudy.cli.printing import err, out, write_new
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import refuse_target
+from scalestudy.util.targets import refuse_target
 
 if TYPE_CHECKING:
     from rich.table import Table

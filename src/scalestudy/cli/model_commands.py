@@ -22,7 +22,7 @@ from scalestudy.cli.options import (
 )
 from scalestudy.cli.printing import err, out, show_document
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import refuse_target
+from scalestudy.util.targets import refuse_target
 
 if TYPE_CHECKING:
     from scalestudy.app.follow import Listener

@@ -64,7 +64,7 @@ def write_new(file: Path, text: str, *, force: bool) -> None:
     Raises:
         UserError: It exists and `force` is not set, or it cannot be written.
     """
-    from scalestudy.util.files import (
+    from scalestudy.util.targets import (
         refuse_inside_study,
         refuse_link,
         refuse_new_at_root,
@@ -96,7 +96,7 @@ def show_document(
     """
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.write_document import html, markdown, write_document
-    from scalestudy.util.files import write_named
+    from scalestudy.util.targets import write_named
 
     console = out()
     if form in programs:

@@ -32,7 +32,7 @@ from scalestudy.cli.options import (
 )
 from scalestudy.cli.printing import open_page, out, show_document, writing
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import refuse_target
+from scalestudy.util.targets import refuse_target
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
@@ -189,7 +189,7 @@ def _share(study: Path | None, file: Path, *, force: bool) -> None:
     from scalestudy.analysis.findings import read_study
     from scalestudy.features.share import share_study
     from scalestudy.launch.study_status import study_status
-    from scalestudy.util.files import write_named
+    from scalestudy.util.targets import write_named
 
     opened = open_study(study)
     refuse_target(file, [study], force=force)

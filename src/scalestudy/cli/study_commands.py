@@ -290,7 +290,7 @@ def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
 
 def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int]) -> None:
     """Print the lines after the first `read` bytes of each log; for a new log, its last lines."""
-    from scalestudy.util.errors import printable
+    from scalestudy.util.printable import printable
 
     for prefix, file in files:
         if not file.is_file():  # reading a pipe would block

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.util.errors import RunError
-from scalestudy.util.locks import foreign
+from scalestudy.util.private_folder import foreign
 
 SECRET = "SCALESTUDY_SECRET"
 SECRET_FILE = ".secret"

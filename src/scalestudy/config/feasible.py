@@ -1,11 +1,11 @@
 """Which points can run on a machine, and which of them have unusable times."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 from scalestudy.config.catalog import is_ours
 from scalestudy.config.file import Study
+from scalestudy.config.machine import Machine
 from scalestudy.config.point import Point
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import traits, working_names
@@ -30,61 +30,6 @@ def without_tf32(
     if precision != "tf32" or capability is None or capability >= TF32_SINCE:
         return None
     return f"a GPU of compute capability {capability[0]}.{capability[1]}"
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The resources that a study runs on.
-
-    Attributes:
-        gpus: GPUs of a node.
-        cores: Cores of a node.
-        cluster: Whether workers may spread over as many nodes as they need.
-        tasks_per_node: Largest number of workers on a node of a cluster; on GPUs at most one for each. If
-            None, one for each GPU, or as many as the cores allow.
-        capability: Lowest compute capability of its GPUs, such as (7, 0); None if unknown.
-        node_gpus: Number of GPUs that share the cores, if it exceeds the usable GPUs; None for `gpus`.
-    """
-
-    gpus: int
-    cores: int
-    cluster: bool = False
-    tasks_per_node: int | None = None
-    capability: tuple[int, int] | None = None
-    node_gpus: int | None = None
-
-    def device(self, asked: str) -> str:
-        """Device of the workers, "cpu" or "gpu", for a value of `launch.device`."""
-        return (
-            "cpu" if asked == "cpu" or (asked == "auto" and self.gpus == 0) else "gpu"
-        )
-
-    def cpus_per_worker(self, device: str = "auto") -> int:
-        """Default number of cores of a worker: 1, or on GPUs one GPU's share of the node's cores."""
-        if self.device(device) == "cpu" or not self.gpus:
-            return 1
-        return max(1, self.cores // max(self.gpus, self.node_gpus or 0))
-
-    def nodes(
-        self,
-        workers: int,
-        cpus_per_worker: int,
-        device: str = "auto",
-        at_most: int | None = None,
-    ) -> int:
-        """Number of nodes that this many workers need, with `at_most` so many on a node."""
-        if not self.cluster:
-            return 1
-        fitting = self.workers_per_node(cpus_per_worker, device)
-        return -(-workers // min(fitting, at_most or fitting))
-
-    def workers_per_node(self, cpus_per_worker: int, device: str = "auto") -> int:
-        """Largest number of workers on a node of a cluster."""
-        gpus = 0 if device == "cpu" else self.gpus
-        most = gpus or max(1, self.cores // cpus_per_worker)
-        if self.tasks_per_node is None:
-            return most
-        return min(self.tasks_per_node, gpus) if gpus else self.tasks_per_node
 
 
 def refuse_impossible(point: Point, study: Study, machine: Machine) -> None:

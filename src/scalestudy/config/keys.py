@@ -185,7 +185,7 @@ class UndefinedVariable(ValueError):
     """A text uses an environment variable that is not set; the message is the variable's name."""
 
 
-def expand_range(text: str) -> str:
+def expand_variables(text: str) -> str:
     """Replace a leading `~` and each `$NAME` or `${NAME}` in `text`; `$$` stands for `$`.
 
     Raises:

@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.config import keys
-from scalestudy.config.catalog import (
-    PREFIX,
-    TASKS,
-    TaskDefaults,
-    applications,
-    is_application,
-    task_defaults,
-)
-from scalestudy.config.file import FEWER, MOST_POINTS, TEXTS, QualityMargin, Study
+from scalestudy.config.catalog import PREFIX, TASKS, applications, is_application
+from scalestudy.config.file import FEWER, MOST_POINTS, TEXTS, Study
+from scalestudy.config.key_lines import KeyLines
+from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.config.removed import key_instead
-from scalestudy.config.toml_text import KeyLines, read_text, toml_table
+from scalestudy.config.task_defaults import TaskDefaults, task_defaults
+from scalestudy.config.toml_text import read_text, toml_table
 from scalestudy.plugins.engines import (
     DEFAULT,
     engine_of_imports,
@@ -210,7 +206,7 @@ class _Parser:
         if not isinstance(value, str):
             return value
         try:
-            return keys.expand_range(value)
+            return keys.expand_variables(value)
         except keys.UndefinedVariable as undefined:
             expected = (
                 f"the environment variable {undefined}, which {name} uses, to be set"

@@ -15,8 +15,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from scalestudy.config.formula import checked_augmentation
 from scalestudy.config.objectives import check_loss, check_metrics
+from scalestudy.config.operations import checked_augmentation
 from scalestudy.plugins.engines import engine_names
 from scalestudy.plugins.strategies import swept_names, working_names
 from scalestudy.util.registry import Registry

@@ -1,13 +1,7 @@
-"""The Python sources of a task: its file and the local modules it imports, compared by what they compute.
-
-The user's state folder remembers which sources this user has trained with, and where: such code may run when
-a model is loaded (`store.permission`).
-"""
+"""The Python sources of a task: its file and the local modules it imports, compared by what they compute."""
 
 import ast
 import hashlib
-import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,8 +13,8 @@ from typing import Any
 from scalestudy.config.catalog import has_name
 from scalestudy.config.point import Point
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import append_line, contents
-from scalestudy.util.modules import find_imports, parse_or_none
+from scalestudy.util.files import contents
+from scalestudy.util.syntax import find_imports, parse_or_none
 
 FOLDER = "sources"
 """Folder in a study's folder with a copy of each source of its runs."""
@@ -206,48 +200,3 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
                 case [ast.Expr(value=ast.Constant(value=str())), *others]:
                     node.body = others or [ast.Pass()]
     return tree
-
-
-def _trained_file() -> Path:
-    import platformdirs
-
-    return (
-        Path(platformdirs.user_state_dir("scalestudy", appauthor=False))
-        / "trained-code"
-    )
-
-
-def add_trained(task: str, sources: Mapping[str, str]) -> None:
-    """Remember the task file of a point, where it is, with the digests of its sources.
-
-    Without a home folder, nothing is remembered.
-    """
-    if has_name(task):
-        return
-    line, file = _line(task, sources), _trained_file()
-    with suppress(OSError):
-        if line not in _lines(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            append_line(file, line)
-
-
-def was_trained(task: Path) -> bool:
-    """Whether this user has trained with a task file and the modules it imports, as and where they are."""
-    with suppress(OSError):
-        return _line(str(task), digests(source_files(str(task)))) in _lines(
-            _trained_file()
-        )
-    return False
-
-
-def _lines(file: Path) -> list[str]:
-    return file.read_text().splitlines() if file.exists() else []
-
-
-def _line(task: str, sources: Mapping[str, str]) -> str:
-    own = {
-        name: digest for name, digest in sources.items() if not name.startswith("read/")
-    }
-    # A copy elsewhere is another task: modules beside it, which no import statement names, may differ.
-    place = os.path.realpath(Path(task).parent)
-    return hashlib.sha256(json.dumps([place, own], sort_keys=True).encode()).hexdigest()

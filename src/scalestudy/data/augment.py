@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
-from scalestudy.config.formula import GEOMETRIC, Operation
+from scalestudy.config.operations import GEOMETRIC, Operation
 from scalestudy.data.loader import Reader
 from scalestudy.data.samples import Array, Columns, Forms, Indices, Size
 

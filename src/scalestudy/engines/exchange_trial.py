@@ -32,7 +32,7 @@ from scalestudy.hardware.no_gpus import Build, why_not_listed
 from scalestudy.hardware.own_process import exit_at_once
 from scalestudy.plugins.engines import EngineTraits, collective
 from scalestudy.util.errors import RunError
-from scalestudy.util.modules import without_unused
+from scalestudy.util.unused_packages import without_unused
 
 
 def repeats(size: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.objectives import Sense
+from scalestudy.config.metric_senses import Sense
 from scalestudy.config.point import Point
 from scalestudy.data.samples import Call, Slice
 from scalestudy.data.store.prepared import Prepared

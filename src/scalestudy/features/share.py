@@ -9,9 +9,10 @@ from typing import Any
 from scalestudy.analysis.runs import Run, epoch_values
 from scalestudy.analysis.shared import SharedRun, SharedStudy
 from scalestudy.config.catalog import is_ours
+from scalestudy.config.class_names import class_keys
 from scalestudy.config.differences import settings_of
 from scalestudy.config.keys import choices, full_name
-from scalestudy.config.objectives import class_keys, known
+from scalestudy.config.metric_senses import known
 from scalestudy.launch.launcher import Overview
 from scalestudy.launch.queue.site_profile import billing_unit
 from scalestudy.store.records import EpochRecord, Outcome, RankRecord, Result

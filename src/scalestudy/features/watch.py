@@ -16,7 +16,7 @@ from scalestudy.launch.study_status import study_status
 from scalestudy.report.live_page import LivePage, remaining_text
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
-from scalestudy.util.errors import printable
+from scalestudy.util.printable import printable
 
 MOST_RUNS = 4
 """Maximum number of running points shown with their utilisation and last log line."""

@@ -14,7 +14,7 @@ from scalestudy.plugins.engines import EngineTraits, engine_traits
 from scalestudy.tasks.file import REMEDY
 from scalestudy.util.child_process import ask_file
 from scalestudy.util.errors import UserError
-from scalestudy.util.modules import own_source, version
+from scalestudy.util.own_package import own_source, version
 
 STARTS_WITHIN = 60.0
 """Seconds for Python to start from a slow file system."""

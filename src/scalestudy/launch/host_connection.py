@@ -19,7 +19,7 @@ from scalestudy.launch.worker_processes import GRACE, KILLED_WITHIN, ProcessGrou
 from scalestudy.store.records import Record
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.modules import own_source
+from scalestudy.util.own_package import own_source
 
 PREFIX = "scalestudy-agent "
 BEAT = 5.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import scalestudy
 from scalestudy.config.expand import expand
-from scalestudy.config.feasible import Machine
 from scalestudy.config.file import Study
+from scalestudy.config.machine import Machine
 from scalestudy.config.point import Point
 from scalestudy.launch.host_connection import (
     SSH,

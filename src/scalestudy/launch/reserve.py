@@ -22,7 +22,8 @@ from scalestudy.hardware.private_network import private_network
 from scalestudy.launch.launcher import Note
 from scalestudy.store.records import SHARED_CORES
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.locks import Timeout, private_folder, take
+from scalestudy.util.locks import Timeout, take
+from scalestudy.util.private_folder import private_folder
 
 PORTS = range(20_000, 32_000)
 """Ports below the range that Linux assigns by itself (from 32768)."""

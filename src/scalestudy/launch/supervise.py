@@ -25,8 +25,9 @@ from scalestudy.hardware.own_process import full_for, oom_kills
 from scalestudy.store.records import Cause
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.child_process import end_with, has_ended
-from scalestudy.util.errors import RunError, ScalestudyError, escape
+from scalestudy.util.errors import RunError, ScalestudyError
 from scalestudy.util.files import spare_space
+from scalestudy.util.printable import escape
 from scalestudy.util.temporary import temporary_folder
 from scalestudy.util.tracebacks import crashed_at, error_text, raised_at, user_frame
 

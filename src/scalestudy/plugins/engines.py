@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple, Protocol
 
 from scalestudy.plugins.strategies import ENGINES, Rendezvous, Traits
 from scalestudy.util.errors import UserError
-from scalestudy.util.modules import find_imports, parse_or_none
 from scalestudy.util.registry import Registry
+from scalestudy.util.syntax import find_imports, parse_or_none
 
 
 class Process(Protocol):

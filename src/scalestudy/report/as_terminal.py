@@ -28,7 +28,7 @@ from scalestudy.report.document import (
     Table,
     on_paper,
 )
-from scalestudy.util.errors import printable
+from scalestudy.util.printable import printable
 
 MOST_ROWS = 100
 """Largest number of table rows that are printed: laying out more takes seconds."""

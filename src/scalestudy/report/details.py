@@ -16,7 +16,7 @@ from scalestudy.analysis.runs import (
     metric_label,
     whole_metrics,
 )
-from scalestudy.config.objectives import class_keys
+from scalestudy.config.class_names import class_keys
 from scalestudy.config.point import REPEATS
 from scalestudy.report.document import (
     Block,

@@ -23,8 +23,9 @@ from scalestudy.report.write_document import templates
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
-from scalestudy.util.files import REPORT, make_inside, write_atomically
-from scalestudy.util.modules import version
+from scalestudy.util.files import make_inside, write_atomically
+from scalestudy.util.own_package import version
+from scalestudy.util.targets import REPORT
 
 EVERY = 30.0
 """Seconds between two versions of the page, and after which a browser loads it again."""

@@ -37,7 +37,8 @@ from scalestudy.report.studied import study_in_folder, title_of, what_was_studie
 from scalestudy.report.time_and_cost import NAME as DECISIVE
 from scalestudy.report.time_and_cost import phases, time_and_cost
 from scalestudy.report.write_document import html, markdown
-from scalestudy.util.files import REPORT, make_inside, refuse_target, write_atomically
+from scalestudy.util.files import make_inside, write_atomically
+from scalestudy.util.targets import REPORT, refuse_target
 
 if TYPE_CHECKING:
     from scalestudy.store.study_folder import StudyFolder

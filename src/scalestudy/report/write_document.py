@@ -30,8 +30,9 @@ from scalestudy.report.document import (
 )
 from scalestudy.report.figure import Picture, config, data_uri, still, vega_lite
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import make_inside, write_atomically, write_named
-from scalestudy.util.modules import version
+from scalestudy.util.files import make_inside, write_atomically
+from scalestudy.util.own_package import version
+from scalestudy.util.targets import write_named
 
 if TYPE_CHECKING:
     import jinja2

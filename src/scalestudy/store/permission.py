@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 
 from scalestudy.config.catalog import has_name
 from scalestudy.config.point import Point
-from scalestudy.config.task_sources import was_trained
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.record_file import file_checksum
+from scalestudy.store.trained_code import was_trained
 from scalestudy.util.errors import UserError
 
 Rule = Literal[

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from scalestudy.config.differences import refuse_other_study
-from scalestudy.config.expand import RunOrder
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
+from scalestudy.config.run_order import RunOrder
 from scalestudy.config.task_sources import FOLDER as SOURCES
 from scalestudy.config.task_sources import changes, digests, source_files, sources_of
 from scalestudy.store.record_file import read_record, write_record
@@ -24,13 +24,12 @@ from scalestudy.util.files import (
     contents,
     make_folder,
     make_inside,
-    refuse_inside_study,
-    refuse_new_at_root,
     sync_folder,
     without_following,
     write_atomically,
 )
 from scalestudy.util.locks import Timeout, take
+from scalestudy.util.targets import refuse_inside_study, refuse_new_at_root
 
 __all__ = ["RunFolder", "StudyFolder", "default_folder"]
 

@@ -25,9 +25,9 @@ from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.tasks.file import FETCHED_WITHIN, import_file, limit_time, remedy
 from scalestudy.util.child_process import Say, answer_and_exit
 from scalestudy.util.errors import UserError
-from scalestudy.util.modules import without_unused
 from scalestudy.util.registry import load
 from scalestudy.util.temporary import temporary_folder
+from scalestudy.util.unused_packages import without_unused
 
 INTERVAL = 0.2
 """Seconds between two lines of progress."""
@@ -218,8 +218,9 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
         process_environment(os.environ, engine, gpus=(), quiet=True).values
     )
     with without_unused(engine.unused):
-        from scalestudy.config.catalog import is_ours, task_defaults
+        from scalestudy.config.catalog import is_ours
         from scalestudy.config.settings import ResolvedTrain, TrainSettings
+        from scalestudy.config.task_defaults import task_defaults
         from scalestudy.tasks.load import module_of, refuse_incomplete, task_of
         from scalestudy.tasks.task import DataInfo
         from scalestudy.tasks.trial import (

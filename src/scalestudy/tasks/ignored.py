@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from scalestudy.util.errors import UserError
-from scalestudy.util.modules import parse
+from scalestudy.util.syntax import parse
 
 STEPS = {
     "train_step": "training_losses(model, loss, inputs, targets)",

@@ -8,9 +8,10 @@ from typing import Any
 
 import keras
 
-from scalestudy.config.catalog import TASKS, is_application, task_defaults
+from scalestudy.config.catalog import TASKS, is_application
 from scalestudy.config.objectives import metric_key, metric_term
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
+from scalestudy.config.task_defaults import task_defaults
 from scalestudy.data.samples import Column
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.ignored import (

@@ -6,16 +6,8 @@ from typing import Any, get_args
 import keras
 
 from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula, suggestion
-from scalestudy.config.objectives import (
-    METRICS,
-    UNKNOWN,
-    Better,
-    Sense,
-    known,
-    metric_key,
-    metric_term,
-    refuse_unfit,
-)
+from scalestudy.config.metric_senses import Better, Sense, known
+from scalestudy.config.objectives import METRICS, metric_key, metric_term, refuse_unfit
 from scalestudy.tasks.label_metrics import NAMED
 from scalestudy.tasks.task import DataInfo, is_module
 from scalestudy.util.errors import UserError
@@ -177,11 +169,11 @@ def sense_of(metric: Any) -> Sense:
     if inspect.isfunction(metric):
         if getattr(keras.losses, metric.__name__, None) is metric:
             return Sense("lower", bounded=False)
-        return known(metric.__name__) if _is_keras(metric) else UNKNOWN
+        return known(metric.__name__) if _is_keras(metric) else Sense(None)
     known_bases = (
         known(base.__name__) for base in type(metric).__mro__ if _is_keras(base)
     )
-    return next((sense for sense in known_bases if sense.better), UNKNOWN)
+    return next((sense for sense in known_bases if sense.better), Sense(None))
 
 
 def _is_metric(thing: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from scalestudy.config.objectives import Sense
+from scalestudy.config.metric_senses import Sense
 from scalestudy.data.samples import Column, Described, map_columns
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.store.model_record import ModelRecord

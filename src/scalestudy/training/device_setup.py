@@ -14,7 +14,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.modules import without_unused
+from scalestudy.util.unused_packages import without_unused
 
 LONGEST_UUID = 96
 EXPECTED = "a GPU of its own for each process"

@@ -39,8 +39,8 @@ from scalestudy.training.run_results import (
 from scalestudy.training.session import Moment, Position, Session
 from scalestudy.training.set_evaluation import Chance, measure_chance
 from scalestudy.util.errors import RunError
-from scalestudy.util.modules import without_unused
 from scalestudy.util.registry import load
+from scalestudy.util.unused_packages import without_unused
 
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""

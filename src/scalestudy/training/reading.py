@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.formula import operations_of
+from scalestudy.config.operations import operations_of
 from scalestudy.config.point import Point
 from scalestudy.data.augment import Augmented
 from scalestudy.data.loader import Buffers, Loader, Reader, Stage, reader_of

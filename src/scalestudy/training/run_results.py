@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from scalestudy.config.catalog import has_name
-from scalestudy.config.objectives import Better, Sense, gain
+from scalestudy.config.metric_senses import Better, Sense, gain
 from scalestudy.config.point import Point
 from scalestudy.data.loader import reader_of
 from scalestudy.data.samples import leaves

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.objectives import gain
+from scalestudy.config.metric_senses import gain
 from scalestudy.data.loader import Loader
 from scalestudy.data.samples import Call, Indices, epoch_order
 from scalestudy.data.store.prepared import Prepared, class_counts

@@ -1,20 +1,15 @@
-"""Write files atomically, so that neither a reader nor a kill or power failure ever sees half of one.
-
-Commands write where the user names it: not over their inputs, and not among the records of a study.
-"""
+"""Write files atomically, so that neither a reader nor a kill or power failure ever sees half of one."""
 
 import errno
 import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
-
-from scalestudy.util.errors import UserError
 
 
 def write_atomically(path: Path, content: str | bytes, *, durable: bool = True) -> None:
@@ -33,31 +28,6 @@ def write_atomically(path: Path, content: str | bytes, *, durable: bool = True) 
     data = content.encode() if isinstance(content, str) else content
     with replacing(path, durable=durable) as file:
         file.write(data)
-
-
-def write_named(path: Path, content: str | bytes) -> None:
-    """Write a file that a user named, with its folders.
-
-    A device or a pipe is written to, not replaced.
-
-    Raises:
-        OSError: If it cannot be written; a regular file is then unchanged.
-        UnicodeEncodeError: If UTF-8 cannot encode the text; likewise.
-        UserError: If it is a link, or behind another user's link; see `refuse_link`.
-    """
-    refuse_link(path)
-    ours = not _of_the_system(path)
-    if ours and (path.is_file() or not path.exists()):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content)  # replaces a link that was made meanwhile
-        return
-    opener = without_following if ours else None
-    try:
-        with open(path, "wb", opener=opener) as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
 
 
 def without_following(path: str, flags: int) -> int:
@@ -84,57 +54,6 @@ def make_inside(folder: Path) -> Path:
 def touch(path: Path) -> None:
     """Create an empty file unless there is a file; raises OSError, also for a link."""
     os.close(without_following(str(path), os.O_WRONLY | os.O_CREAT))
-
-
-def refuse_link(target: Path) -> None:
-    """Refuse to write to a link, or into a folder behind a link that another user has made for everybody.
-
-    Links such as /dev/stdout are the system's. Links to folders are followed, but as by Linux with
-    fs.protected_symlinks = 1: in a sticky folder that everybody can write to, such as /tmp, only those of
-    this user and of the folder's owner. See proc(5).
-
-    Raises:
-        UserError: Names the link.
-    """
-    if _of_the_system(target):
-        return
-    if target.is_symlink():
-        received = f"{target}, a symbolic link to {os.readlink(target)}"
-        raise UserError(
-            "a file to write to, not a link",
-            received,
-            "Name the file itself, or remove the link.",
-        )
-    for link in _links_to(target.absolute().parent):
-        found, around = os.lstat(link), os.stat(link.parent)
-        shared = around.st_mode & stat.S_ISVTX and around.st_mode & stat.S_IWOTH
-        if shared and found.st_uid not in (os.geteuid(), around.st_uid):
-            raise UserError(
-                "a target that is not behind another user's link",
-                f"{target}: user {found.st_uid} has made {link}, a symbolic link to {os.readlink(link)}",
-                "Name the folder itself.",
-            )
-
-
-def _of_the_system(path: Path) -> bool:
-    place = os.path.abspath(path)
-    return place.startswith(
-        ("/dev/std", "/dev/fd/", "/dev/null", "/dev/full", "/dev/tty", "/proc/self/fd/")
-    )
-
-
-def _links_to(folder: Path) -> Iterator[Path]:
-    """Yield the links on the way to a folder, also those that other links lead to."""
-    seen: set[Path] = set()
-    todo = [folder]
-    while todo:
-        path = todo.pop()
-        for part in (path, *path.parents):
-            if part in seen or not part.is_symlink():
-                continue
-            seen.add(part)
-            yield part
-            todo.append(Path(os.path.normpath(part.parent / os.readlink(part))))
 
 
 @contextmanager
@@ -279,111 +198,3 @@ def umask() -> int:
         if line.startswith("Umask:"):
             return int(line.split()[1], 8)
     return 0o022
-
-
-REPORT = "report"
-"""The only folder inside a study that commands may write to."""
-
-
-def refuse_target(
-    target: Path | None,
-    inputs: Iterable[str | Path | None] = (),
-    *,
-    force: bool = False,
-) -> None:
-    """Refuse to write to one of `inputs`, to a study file or site profile, or among a study's records.
-
-    A place where nothing can be written is refused, too, before the work whose result it is for.
-
-    Args:
-        target: File or folder to write; None is accepted.
-        inputs: Files and folders that the command reads, as named by the user; None is ignored.
-        force: Whether an existing file may be replaced.
-
-    Raises:
-        UserError: Names the target and the reason.
-    """
-    if target is None:
-        return
-    place = os.path.realpath(target)
-    read = any(os.path.realpath(path) == place for path in inputs if path is not None)
-    if read or (target.suffix == ".toml" and target.exists()):
-        what = "which the command reads" if read else "a study file or a site profile"
-        raise UserError(
-            "a target without data that would be lost",
-            f"{target}, {what}",
-            "Name another with --out.",
-        )
-    refuse_inside_study(target)
-    refuse_old(target, force=force)
-    refuse_new_at_root(target)
-    if not target.is_dir():
-        refuse_link(target)
-    else:
-        refuse_link(target / "file")
-    _refuse_unwritable(target)
-
-
-def _refuse_unwritable(target: Path) -> None:
-    place = Path(os.path.realpath(target))
-    if _of_the_system(target) or (
-        place.exists() and not place.is_dir() and not place.is_file()
-    ):
-        return  # a device or a pipe
-    folder = (
-        place
-        if place.is_dir()
-        else next(each for each in place.parents if each.exists())
-    )
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        what = f"{target}: {error.strerror}"
-        raise UserError(
-            "a target that can be written", what, "Name another with --out."
-        ) from error
-
-
-def refuse_new_at_root(target: Path) -> None:
-    """Refuse to create a folder at `/` on the way to a target: a misspelled name, or a disk not mounted.
-
-    Raises:
-        UserError: Names the folder.
-    """
-    place = Path(os.path.realpath(target))
-    missing = [folder for folder in place.parents if not folder.exists()]
-    if missing and missing[-1].parent == Path(place.anchor):
-        raise UserError(
-            f"a target in a folder that exists: {missing[-1]}",
-            f"{target}, and there is none",
-            "Correct the name, mount that file system, or create the folder first.",
-        )
-
-
-def refuse_old(target: Path, *, force: bool) -> None:
-    """Refuse to replace an existing file unless `force` is set.
-
-    Raises:
-        UserError: Names the file.
-    """
-    if target.is_file() and not force and not _of_the_system(target):
-        action = "Name another, or add --force to overwrite it."
-        raise UserError("a new file", f"{target}, which exists", action)
-
-
-def refuse_inside_study(target: Path) -> None:
-    """Refuse to write into the folder of a study, except its `report`; follows links.
-
-    Raises:
-        UserError: Names the target and the study.
-    """
-    place = Path(os.path.realpath(target))
-    for folder in (place, *place.parents):
-        is_study = os.path.lexists(folder / "study.json")
-        if is_study and place.relative_to(folder).parts[:1] != (REPORT,):
-            raise UserError(
-                "a target outside the records of a study",
-                f"{target}, in the study {folder}",
-                f"Name another with --out, or one in {folder / REPORT}.",
-            )

@@ -1,17 +1,15 @@
-"""File locks, which the kernel always releases when their holder ends, and the private folder for them."""
+"""File locks, which the kernel always releases when their holder ends."""
 
 import errno
 import os
 import shlex
 import stat
-import tempfile
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.errors import UserError
 from scalestudy.util.files import umask
 
 __all__ = ["Timeout", "take"]
@@ -70,89 +68,3 @@ def _refuse_other_files(path: Path) -> None:
 def _lock_mode() -> int:
     writers = 0o222 & ~umask()
     return 0o600 | writers | writers << 1  # whoever may write may also read
-
-
-NAME = "scalestudy"
-RUNTIME = Path("/run/user")
-"""Folder in which systemd creates one for each user who is logged in."""
-
-
-def private_folder() -> Path:
-    """Return this user's private folder, created if it does not exist.
-
-    The candidates are in the user's runtime folder (XDG_RUNTIME_DIR), in the folder of temporary files, and
-    in the user's cache. The first that only this user can access is returned; folders created by others are
-    skipped.
-
-    Raises:
-        RunError: If there is none.
-    """
-    wrong = []
-    for path in _candidates():
-        reason = _made(path)
-        if not reason:
-            return path
-        wrong.append(f"{path}: {reason}")
-    raise RunError(
-        "a private folder on this machine for locks",
-        "; ".join(wrong),
-        "Set XDG_RUNTIME_DIR to a folder of your own with mode 0700.",
-    )
-
-
-def foreign(found: os.stat_result) -> str:
-    """Return why a file or folder is not private to this user; "" if it is.
-
-    Args:
-        found: Result of `os.lstat` for its path, or of `os.fstat` once it is open.
-    """
-    if stat.S_ISLNK(found.st_mode):
-        return "a symbolic link"
-    if found.st_uid != os.geteuid():
-        return f"owned by user {found.st_uid}"
-    if found.st_mode & 0o077:
-        return f"open to others (mode {stat.S_IMODE(found.st_mode):04o})"
-    return ""
-
-
-def _candidates() -> Iterator[Path]:
-    user = os.geteuid()
-    for base in (os.environ.get("XDG_RUNTIME_DIR", ""), str(RUNTIME / str(user))):
-        if os.path.isabs(base) and _trusted(Path(base)):
-            yield Path(base) / NAME
-    temporary = Path(tempfile.gettempdir()).absolute()
-    if _fixed(temporary):
-        yield temporary / f"{NAME}-{user}"
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    yield (
-        (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache")
-        / NAME
-        / f"on-{os.uname().nodename}"
-    )
-
-
-def _trusted(path: Path) -> bool:
-    try:
-        return not foreign(os.lstat(path))
-    except OSError:
-        return False
-
-
-def _fixed(folder: Path) -> bool:
-    """Whether only their owners and root can remove or rename the entries of a folder."""
-    try:
-        found = os.stat(folder)
-    except OSError:
-        return False
-    ours = found.st_uid in (0, os.geteuid())
-    return ours and (not found.st_mode & 0o022 or bool(found.st_mode & stat.S_ISVTX))
-
-
-def _made(path: Path) -> str:
-    """Create a folder with mode 0700; return why it is not private to this user, or ""."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
-        return foreign(os.lstat(path))
-    except OSError as error:
-        return error.strerror or str(error)

@@ -9,7 +9,7 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import NamedTuple
 
-from scalestudy.util.errors import escape
+from scalestudy.util.printable import escape
 
 _FAULT = re.compile(
     r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE

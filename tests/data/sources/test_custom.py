@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
+from scalestudy.data.preparation import find_prepared, prepare
 from scalestudy.data.sources.custom import code_of_reading
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import find_prepared, prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import RunError, UserError
 

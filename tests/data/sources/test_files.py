@@ -5,14 +5,8 @@ import socket
 
 import pytest
 
-from scalestudy.data.sources.files import (
-    NO_IMAGE,
-    LeftOut,
-    Tree,
-    role,
-    split_of,
-    strip_suffix,
-)
+from scalestudy.data.left_out import LeftOut
+from scalestudy.data.sources.files import NO_IMAGE, Tree, role, split_of, strip_suffix
 
 
 def names(files):

@@ -8,7 +8,8 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.images.tiles import stitch, tiles_of
-from scalestudy.data.sources.locate import find_source, folder_of
+from scalestudy.data.sources.locate import find_source
+from scalestudy.data.sources.paths import folder_of
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 

@@ -10,7 +10,7 @@ import pytest
 from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.loader import Stored
-from scalestudy.data.store.preparation import prepare
+from scalestudy.data.preparation import prepare
 from scalestudy.data.store.prepared import Prepared, Ragged, class_counts, weights_of
 from scalestudy.util.errors import UserError
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from data_settings import data_of
 from few_digits import few_digits
-from scalestudy.data.store.preparation import prepare
+from scalestudy.data.preparation import prepare
 from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.engines.tensorflow.engine import ENGINE
 from scalestudy.features.predict import model_worker

@@ -12,8 +12,8 @@ import pytest
 from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.config.point import Point
+from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch.worker_processes import FOREIGN
 from scalestudy.store.run_folder import RunFolder, write_point

@@ -9,9 +9,9 @@ from few_digits import few_digits
 from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import prepare_points, with_task_data
 from scalestudy.config.parse import load_study
-from scalestudy.config.task_sources import add_trained
 from scalestudy.launch.local import points_here
 from scalestudy.store.study_folder import StudyFolder
+from scalestudy.store.trained_code import add_trained
 
 # A trivial model with a slow loader: the loader is slower under any load of the machine.
 TASK = """

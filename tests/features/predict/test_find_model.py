@@ -8,13 +8,14 @@ import pytest
 from model_records import record
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
-from scalestudy.config.task_sources import add_trained, digests, source_files
+from scalestudy.config.task_sources import digests, source_files
 from scalestudy.features.predict.find_model import find_model
 from scalestudy.store.model_record import BestRecord
 from scalestudy.store.permission import Permission
 from scalestudy.store.record_file import file_checksum
 from scalestudy.store.run_folder import write_point
 from scalestudy.store.study_folder import StudyFolder
+from scalestudy.store.trained_code import add_trained
 from scalestudy.util.errors import UserError
 from synthetic_result import result_of
 

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.images.form import Fit, store_as
 from scalestudy.data.images.masks import MaskValues
+from scalestudy.data.left_out import LeftOut
 from scalestudy.data.samples import IGNORE, Array, Kind, Ranges, Sample
-from scalestudy.data.sources.files import MOST_NAMES, LeftOut
+from scalestudy.data.sources.files import MOST_NAMES
 from scalestudy.data.sources.source import (
     OF_FILES,
     Contents,

@@ -28,7 +28,7 @@ from scalestudy.data.sources.source import OnProgress, digest, files_digest
 from scalestudy.data.store.prepared import Prepared, write_header
 from scalestudy.util.child_process import ask_file
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.modules import bound_names, parse
+from scalestudy.util.syntax import bound_names, parse
 
 _OF_TRAINING = "model loss metrics better callbacks pretrained training_losses kind"
 NOT_READ = frozenset(_OF_TRAINING.split())

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from scalestudy.data.images.masks import ObjectMasks
-from scalestudy.util.errors import escape
+from scalestudy.data.left_out import LeftOut
 from scalestudy.util.text import join_first
 
 SPLITS = {
@@ -188,19 +188,6 @@ class ListedSample:
             if isinstance(self.target, Path)
             else (self.image,)
         )
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Files skipped for one reason: their number, and the first ones relative to the source."""
-
-    reason: str
-    count: int
-    names: tuple[str, ...]
-
-    def __str__(self) -> str:
-        more = ", ..." if self.count > len(self.names) else ""
-        return f"{self.count} left out ({self.reason}): {', '.join(map(escape, self.names))}{more}"
 
 
 @dataclass(frozen=True)

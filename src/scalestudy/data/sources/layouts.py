@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalestudy.config.settings import DataSettings
+from scalestudy.data.left_out import LeftOut
 from scalestudy.data.samples import Kind, Ranges
 from scalestudy.data.sources.beside import beside, columns_beside
 from scalestudy.data.sources.classes import (
@@ -15,7 +16,6 @@ from scalestudy.data.sources.classes import (
 from scalestudy.data.sources.couples import find_couple
 from scalestudy.data.sources.files import (
     SPLITS,
-    LeftOut,
     ListedSample,
     Tree,
     composed,

@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from scalestudy.config.settings import DataSettings
+from scalestudy.data.left_out import LeftOut
 from scalestudy.data.samples import Kind, Ranges, Sample, Size
-from scalestudy.data.sources.files import LeftOut
 from scalestudy.util.errors import UserError
 
 Item = TypeVar("Item")

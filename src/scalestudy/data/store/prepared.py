@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, PlainSerializer, PlainValidator
 
+from scalestudy.data.left_out import LeftOut
 from scalestudy.data.samples import (
     Column,
     Described,
@@ -20,7 +21,6 @@ from scalestudy.data.samples import (
     named_columns,
     stem,
 )
-from scalestudy.data.sources.files import LeftOut
 from scalestudy.store.records import Record
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from scalestudy.config.objectives import Better
+from scalestudy.config.metric_senses import Better
 from scalestudy.util.errors import UserError
 
 

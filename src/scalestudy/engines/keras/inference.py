@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.objectives import class_keys
+from scalestudy.config.class_names import class_keys
 from scalestudy.data.samples import Call
 from scalestudy.engines.keras.model_files import load_model
 from scalestudy.store.model_record import ModelRecord

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.objectives import UNKNOWN
+from scalestudy.config.metric_senses import Sense
 from scalestudy.config.point import Point
 from scalestudy.data.samples import Call
 from scalestudy.data.store.prepared import Prepared
@@ -228,7 +228,7 @@ class KerasTrainer:
         for callback in task.callbacks:
             if isinstance(callback, WATCHING) and callback.mode == "auto":
                 better = task.senses.get(
-                    callback.monitor.removeprefix("val_"), UNKNOWN
+                    callback.monitor.removeprefix("val_"), Sense(None)
                 ).better
                 callback.mode = {"higher": "max", "lower": "min", None: "auto"}[better]
         task.model.stop_training = False

@@ -16,7 +16,7 @@ from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
 from scalestudy.config.settings import LAUNCHERS
 from scalestudy.config.toml_text import read_text, toml_table
-from scalestudy.data.sources.locate import cache_folder
+from scalestudy.data.sources.paths import cache_folder
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import (
     PLAN_FILE,

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from scalestudy.config.catalog import task_defaults
 from scalestudy.config.point import Point, Terms
 from scalestudy.config.settings import DataSettings, ResolvedLaunch, TrainSettings
+from scalestudy.config.task_defaults import task_defaults
 from scalestudy.features.check.check_files import (
     REPORT_FILE,
     Exchange,

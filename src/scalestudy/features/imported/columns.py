@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal, NamedTuple
 
-from scalestudy.config.file import QualityMargin
-from scalestudy.config.objectives import Better, known
+from scalestudy.config.metric_senses import Better, known
+from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.features.imported.file_rows import shown
 from scalestudy.util.errors import UserError
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from scalestudy.analysis.runs import Run, metric_label
-from scalestudy.config.objectives import known
+from scalestudy.config.metric_senses import known
 from scalestudy.features.imported.file_rows import shown
 from scalestudy.features.imported.imported_table import Reading
 from scalestudy.util.errors import UserError

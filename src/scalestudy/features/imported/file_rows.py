@@ -10,7 +10,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalestudy.util.errors import UserError, printable
+from scalestudy.util.errors import UserError
+from scalestudy.util.printable import printable
 
 LONGEST = 60
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas"}

@@ -24,7 +24,8 @@ from scalestudy.features.imported.file_rows import FORMS, shown
 from scalestudy.features.imported.imported_table import Reading, read_table
 from scalestudy.features.imported.run_of_rows import UNNAMED
 from scalestudy.report.document import Items, Section
-from scalestudy.util.errors import UserError, printable
+from scalestudy.util.errors import UserError
+from scalestudy.util.printable import printable
 
 SOURCE = "source"
 """Swept key that separates studies with the same points."""

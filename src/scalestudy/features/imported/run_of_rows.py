@@ -7,7 +7,7 @@ from statistics import fmean, harmonic_mean
 from typing import Any, Literal
 
 from scalestudy.analysis.runs import Run, RunSource
-from scalestudy.config.objectives import Better
+from scalestudy.config.metric_senses import Better
 from scalestudy.features.imported.cells import ParsedRow
 from scalestudy.features.imported.columns import OF_RUNS
 from scalestudy.store.records import EpochOutcome, Outcome

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from scalestudy.config.objectives import known
+from scalestudy.config.metric_senses import known
 from scalestudy.features.imported.cells import ParsedRow, number_of
 from scalestudy.features.imported.columns import BATCHES, metric_name, normalise
 from scalestudy.features.imported.file_rows import shown

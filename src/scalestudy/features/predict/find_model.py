@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalestudy.app.selection import match_points
-from scalestudy.config.objectives import gain, known
+from scalestudy.config.metric_senses import gain, known
 from scalestudy.config.parse import load_study
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.permission import NOTHING, Permission, permit_task

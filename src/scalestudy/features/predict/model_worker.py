@@ -41,7 +41,7 @@ from scalestudy.training.reading import in_channels
 from scalestudy.util.child_process import Say, answer_and_exit
 from scalestudy.util.errors import RunError, ScalestudyError, explain
 from scalestudy.util.files import make_inside, write_atomically
-from scalestudy.util.modules import without_unused
+from scalestudy.util.unused_packages import without_unused
 
 EVALUATED_PIXELS, PREDICTED_PIXELS = 2**20, 2**21
 """Maximum number of input pixels in a call of the model."""

@@ -30,7 +30,8 @@ from scalestudy.store.records import Record
 from scalestudy.util import modules
 from scalestudy.util.child_process import ask_module
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.files import refuse_link, write_atomically
+from scalestudy.util.files import write_atomically
+from scalestudy.util.targets import refuse_link
 
 EXPECTED = "the process that computes the predictions to succeed"
 REMEDY = "If memory ran out, use smaller images."

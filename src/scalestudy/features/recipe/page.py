@@ -7,7 +7,7 @@ from scalestudy.analysis.larger_batch import quality_holds
 from scalestudy.analysis.runs import metric_label, quality_sense
 from scalestudy.analysis.study_table import Row
 from scalestudy.config.file import study_toml
-from scalestudy.config.objectives import gain
+from scalestudy.config.metric_senses import gain
 from scalestudy.config.toml_text import comment
 from scalestudy.features.recipe.run import RUNGS, RateTrial, RecipePlan, TunedRate
 from scalestudy.features.recipe.verdicts import seconds_to_settle

@@ -22,7 +22,7 @@ from scalestudy.app.follow import Listener
 from scalestudy.app.run_study import run_points
 from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.config.file import SweepSettings, study_toml
-from scalestudy.config.objectives import gain
+from scalestudy.config.metric_senses import gain
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
 from scalestudy.launch.launcher import Options
 from scalestudy.plugins.strategies import of_engine, traits

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.cluster.placement import Placement, check_placement
-from scalestudy.config.expand import RunOrder
 from scalestudy.config.formula import suggestion
 from scalestudy.config.parse import study_of
 from scalestudy.config.point import Point, Terms
+from scalestudy.config.run_order import RunOrder
 from scalestudy.config.settings import ResolvedLaunch
 from scalestudy.config.task_sources import source_files
 from scalestudy.features.scripts import script_process

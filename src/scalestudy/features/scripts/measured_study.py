@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from scalestudy.config.expand import point_name
 from scalestudy.config.file import Study, SweepSettings
-from scalestudy.config.objectives import Better, Sense, gain, known
+from scalestudy.config.metric_senses import Better, Sense, gain, known
 from scalestudy.config.point import Point, Terms
 from scalestudy.config.settings import (
     DataSettings,

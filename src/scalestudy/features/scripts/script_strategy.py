@@ -11,7 +11,7 @@ from scalestudy.hardware.devices import VISIBLE
 from scalestudy.plugins.engines import engine_of_script, find_engines, find_packages
 from scalestudy.plugins.strategies import REGISTRY, SCRIPT_STRATEGY, Traits, traits
 from scalestudy.util.errors import UserError
-from scalestudy.util.modules import parse_or_none
+from scalestudy.util.syntax import parse_or_none
 
 GUIDE = "`scalestudy docs guides/distributed-script`"
 """What to delete and what to write to turn a distributed script into a task."""

@@ -26,7 +26,7 @@ from typing import Any
 
 import psutil
 
-from scalestudy.config.objectives import Better
+from scalestudy.config.metric_senses import Better
 from scalestudy.features.scripts.join import (
     FOLDER,
     SEED,

@@ -11,7 +11,7 @@ from scalestudy.config.point import Point
 from scalestudy.launch.queue.site_profile import Site, memory_bytes, seconds
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
-from scalestudy.util.modules import own_source
+from scalestudy.util.own_package import own_source
 
 
 def output_of(script: Path) -> Path:

@@ -16,11 +16,17 @@ from pydantic import (
     model_validator,
 )
 
-from scalestudy.config.feasible import Machine
-from scalestudy.config.keys import UndefinedVariable, expand_range, shown, suggestion
+from scalestudy.config.key_lines import KeyLines
+from scalestudy.config.keys import (
+    UndefinedVariable,
+    expand_variables,
+    shown,
+    suggestion,
+)
+from scalestudy.config.machine import Machine
 from scalestudy.config.removed import what_instead
 from scalestudy.config.settings import WITHOUT_SITE, StrictModel
-from scalestudy.config.toml_text import KeyLines, read_text, toml_table
+from scalestudy.config.toml_text import read_text, toml_table
 from scalestudy.launch.environments import is_image
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
@@ -462,6 +468,6 @@ def _with_paths(site: Site, base: Path) -> Site:
 
 def _absolute_path(text: str, base: Path) -> str:
     try:
-        return os.path.abspath(base / expand_range(text)).replace("$", "$$")
+        return os.path.abspath(base / expand_variables(text)).replace("$", "$$")
     except UndefinedVariable:
         return os.path.expanduser(text)  # the variable is known only on the nodes

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from scalestudy.util import modules
+from scalestudy.util.unused_packages import without_unused
 
 
 @pytest.fixture(autouse=True)
@@ -17,28 +17,28 @@ def unused(monkeypatch):
 
 
 def test_what_is_not_needed_is_not_found_within_and_found_afterwards_whatever_happens():
-    with modules.without_unused(["wave"]), pytest.raises(ImportError):
+    with without_unused(["wave"]), pytest.raises(ImportError):
         importlib.import_module("wave")
-    with pytest.raises(ValueError, match="within"), modules.without_unused(["wave"]):
+    with pytest.raises(ValueError, match="within"), without_unused(["wave"]):
         raise ValueError("within")
     assert importlib.import_module("wave").open
 
 
 def test_what_was_imported_before_stays():
     before = importlib.import_module("wave")
-    with modules.without_unused(["wave"]):
+    with without_unused(["wave"]):
         assert importlib.import_module("wave") is before
     assert sys.modules["wave"] is before
 
 
 def test_no_garbage_is_collected_within_and_what_was_made_there_counts_as_none_afterwards():
     frozen = gc.get_freeze_count()
-    with modules.without_unused(["wave"]):
+    with without_unused(["wave"]):
         assert not gc.isenabled()
         lists = [[] for _ in range(1000)]
     assert gc.isenabled()
     assert gc.get_freeze_count() >= frozen + len(lists)
     gc.disable()
-    with modules.without_unused(["wave"]):
+    with without_unused(["wave"]):
         pass
     assert not gc.isenabled()

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
+from scalestudy.data.preparation import find_prepared, write_set
 from scalestudy.data.sources.source import Contents
 from scalestudy.data.split import ensure_split
 from scalestudy.data.store import preparation
-from scalestudy.data.store.preparation import find_prepared, write_set
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
@@ -174,7 +174,7 @@ def test_how_images_are_fitted_is_part_of_what_a_set_is(mask_folder, ready):
 
 PROGRAM = """
 import sys
-from scalestudy.data.store.preparation import prepare
+from scalestudy.data.preparation import prepare
 from scalestudy.config.settings import DataSettings
 
 def pause(done, total):

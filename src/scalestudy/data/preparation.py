@@ -17,10 +17,11 @@ import numpy as np
 
 from scalestudy.config.settings import DataSettings, LaunchSettings
 from scalestudy.data.images.form import store_as
+from scalestudy.data.left_out import LeftOut
 from scalestudy.data.samples import IGNORE, Array, Kind
 from scalestudy.data.sources.custom import CustomSource
-from scalestudy.data.sources.files import LeftOut
-from scalestudy.data.sources.locate import cache_folder, find_source, folder_of
+from scalestudy.data.sources.locate import find_source
+from scalestudy.data.sources.paths import cache_folder, folder_of
 from scalestudy.data.sources.source import (
     Contents,
     OnProgress,
