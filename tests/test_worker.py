@@ -135,7 +135,7 @@ def test_a_device_without_enough_memory_names_what_was_used_and_settings_that_ne
     for name, stand_in in {
         "scalestudy.training.rank_run.run": run,
         "scalestudy.config.task_sources.refuse_edited": Mock(),
-        "scalestudy.measure.hang_detection.Watchdog": Mock(return_value=watchdog),
+        "scalestudy.measure.watchdog.Watchdog": Mock(return_value=watchdog),
         "scalestudy.cluster.private_files.meeting_in": lambda *given: nullcontext(),
         "scalestudy.cluster.private_files.secret_set": lambda *given: nullcontext(),
     }.items():

@@ -36,7 +36,7 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
     from scalestudy.cluster.private_files import meeting_in, secret_set
     from scalestudy.cluster.resolve import PROGRESS_TIMEOUT
     from scalestudy.config.task_sources import refuse_edited
-    from scalestudy.measure.hang_detection import Watchdog
+    from scalestudy.measure.watchdog import Watchdog
     from scalestudy.tasks.out_of_memory import is_out_of_memory, out_of_memory
 
     point = folder.point()

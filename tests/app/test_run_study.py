@@ -9,9 +9,10 @@ from recording_listener import RecordingListener
 from scalestudy.app.follow import Listener, stay
 from scalestudy.app.run_study import Interrupted, run_study, submit_study
 from scalestudy.app.survey import Request, request_of
+from scalestudy.launch.job_view import JobView
 from scalestudy.launch.launcher import Moved, Note, Options, Overview
 from scalestudy.launch.queue.launchers import SLURM
-from scalestudy.launch.queue.scheduler import JobView, QueueRefused
+from scalestudy.launch.scheduler import QueueRefused
 from scalestudy.store.records import Progress
 from scalestudy.store.study_folder import StudyFolder
 from synthetic_result import FakeLauncher, result_of
@@ -165,7 +166,7 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     )
     monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
     monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.01)
-    monkeypatch.setattr("scalestudy.launch.study_status.SHORTEST", 0.0)
+    monkeypatch.setattr("scalestudy.launch.polling.SHORTEST", 0.0)
     look_for_data = survey.prepare_ahead
 
     def counted(points, *rest):
@@ -239,8 +240,8 @@ def test_the_queue_is_fed_as_jobs_end(
     monkeypatch.setattr(kind, "submit", submit)
     monkeypatch.setattr(kind, "ask", ask)
     monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.0)
-    monkeypatch.setattr("scalestudy.launch.study_status.SHORTEST", 0.0)
-    monkeypatch.setattr("scalestudy.launch.study_status.LONGEST", 0.0)
+    monkeypatch.setattr("scalestudy.launch.polling.SHORTEST", 0.0)
+    monkeypatch.setattr("scalestudy.launch.polling.LONGEST", 0.0)
     options = Options(at_most=None if refusal else 2)
     result = run_study(request, listener=listener, report=False, options=options)
     assert result.runs.height == len(listener.jobs) == 6 and result.failures == []

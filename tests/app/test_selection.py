@@ -8,8 +8,8 @@ from scalestudy.app.selection import (
 )
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
+from scalestudy.launch.job_view import JobView
 from scalestudy.launch.launcher import Overview, PointStatus
-from scalestudy.launch.queue.scheduler import JobView
 from scalestudy.launch.waiting import Waiting
 from scalestudy.store.records import JobRecord
 from scalestudy.util.errors import UserError

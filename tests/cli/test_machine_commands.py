@@ -188,7 +188,7 @@ def test_site_init_writes_what_slurm_says_under_the_clusters_name(
 def test_site_init_without_slurm_writes_a_file_to_fill_in_and_says_so(
     call, sites, tmp_path, monkeypatch, silent
 ):
-    monkeypatch.setattr("scalestudy.launch.queue.scheduler.TIMEOUT", 0.2)
+    monkeypatch.setattr("scalestudy.launch.scheduler.TIMEOUT", 0.2)
     if silent:
         client(tmp_path, "sinfo", "sleep 60")
     for words, name in (

@@ -12,9 +12,10 @@ import pytest
 from scalestudy.analysis.advice import UNDONE
 from scalestudy.app.survey import request_of, survey
 from scalestudy.config.parse import load_study
+from scalestudy.launch.job_view import UNKNOWN, JobView
 from scalestudy.launch.launcher import Options, launcher_of
 from scalestudy.launch.queue.launchers import SLURM
-from scalestudy.launch.queue.scheduler import UNKNOWN, JobView, QueueUnreachable
+from scalestudy.launch.scheduler import QueueUnreachable
 from scalestudy.launch.study_status import KILLED, study_status
 from scalestudy.store.records import Failure, JobRecord, Progress
 from scalestudy.store.run_folder import RunFolder

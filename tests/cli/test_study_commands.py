@@ -12,8 +12,8 @@ from rich.console import Console
 from scalestudy.cli.points_table import points_table
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
+from scalestudy.launch.job_view import JobView
 from scalestudy.launch.launcher import PointStatus
-from scalestudy.launch.queue.scheduler import JobView
 from scalestudy.launch.study_status import study_status
 from scalestudy.launch.waiting import Waiting
 from scalestudy.report.point_lines import PointLine, line_of

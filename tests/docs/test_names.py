@@ -497,7 +497,7 @@ def test_docstrings_and_comments_name_what_is_there() -> None:
     "name",
     [
         "measure.usage",
-        "polling.LONGEST",
+        "queues.LONGEST",
         "study.expand",
         "series.Series",
         "sources.changes",

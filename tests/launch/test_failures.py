@@ -7,8 +7,8 @@ from scalestudy.launch.failures import (
     failure_of_hang,
     first_cause,
     sentence,
-    telling_line,
 )
+from scalestudy.launch.logs import telling_line
 from scalestudy.store.records import Cause, Hang
 from scalestudy.store.run_folder import RunFolder
 

@@ -2,9 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.failures import INTERRUPTED, log_files
-from scalestudy.launch.failures import failure_of_job as cause_of
-from scalestudy.launch.queue.scheduler import UNKNOWN, JobView
+from scalestudy.launch.job_failures import INTERRUPTED
+from scalestudy.launch.job_failures import failure_of_job as cause_of
+from scalestudy.launch.job_view import UNKNOWN, JobView
+from scalestudy.launch.logs import log_files
 from scalestudy.store.records import Cause, Hang, JobRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 

@@ -7,29 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.launchers import SLURM
-from scalestudy.launch.queue.queue_launcher import Submission, next_submission
-from scalestudy.launch.queue.scheduler import (
-    ENDED,
-    RUNNING,
-    UNKNOWN,
-    WAITING,
-    JobView,
-    QueueUnreachable,
-)
-from scalestudy.launch.study_status import (
-    FILES_LATE,
+from scalestudy.launch.derived_state import FILES_LATE, Derived, derive
+from scalestudy.launch.job_view import ENDED, RUNNING, UNKNOWN, WAITING, JobView
+from scalestudy.launch.polling import (
     LONGEST,
     SHORTEST,
     Answers,
-    Derived,
     answers_file,
-    derive,
     forget_answers,
     poll,
     read_answers,
-    study_status,
 )
+from scalestudy.launch.queue.launchers import SLURM
+from scalestudy.launch.queue.queue_launcher import Submission, next_submission
+from scalestudy.launch.scheduler import QueueUnreachable
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.launcher_process import LauncherProcess
 from scalestudy.store.records import Failure, JobRecord, Progress
 from scalestudy.store.run_folder import RunFolder

@@ -5,18 +5,11 @@ import itertools
 import pytest
 
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.hang_detection import (
-    Heartbeat,
-    ProgressMark,
-    ProgressTimer,
-    describe_hang,
-    describe_silence,
-    due_after,
-    extend_limit,
-    first_hung,
-    first_stopped,
-    stalled_seconds,
-)
+from scalestudy.measure.heartbeat import Heartbeat, ProgressMark
+from scalestudy.measure.hung_rank import first_hung, first_stopped
+from scalestudy.measure.progress_timer import ProgressTimer
+from scalestudy.measure.silence import describe_hang, describe_silence, stalled_seconds
+from scalestudy.measure.watchdog import due_after, extend_limit
 from scalestudy.store.records import Hang, Sign
 
 
@@ -188,7 +181,7 @@ def test_a_rank_that_stands_still_in_its_part_of_a_step_is_behind_those_that_wai
 def test_the_slowest_step_is_known_and_other_phases_are_none(monkeypatch):
     times = iter([0.0, 1.0, 4.0, 6.0, 96.0])
     monkeypatch.setattr(
-        "scalestudy.measure.hang_detection.time.monotonic", lambda: next(times)
+        "scalestudy.measure.heartbeat.time.monotonic", lambda: next(times)
     )
     heartbeat = Heartbeat()
     heartbeat.enter("input")  # after 1 s of start-up

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.measure.hang_detection import EVERY, EVERY_IN_JOB, Heartbeat, Watchdog
+from scalestudy.measure.heartbeat import Heartbeat
 from scalestudy.measure.rank_environment import rank_record
+from scalestudy.measure.watchdog import EVERY, EVERY_IN_JOB, Watchdog
 from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.store.records import Cause, JobRecord
 from scalestudy.store.run_folder import RunFolder

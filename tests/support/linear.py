@@ -254,7 +254,7 @@ class NoFramework(importlib.abc.MetaPathFinder):
 def silent_at(phase: str, folder: RunFolder, engine: Linear, clock: PhaseClock) -> None:
     """Make training hang in a phase, and start a watchdog."""
     from scalestudy.data.loader import Loader
-    from scalestudy.measure.hang_detection import Watchdog
+    from scalestudy.measure.watchdog import Watchdog
 
     if phase == "callbacks":
         LinearTrainer.on_epoch_end = lambda self, epoch, logs: threading.Event().wait()

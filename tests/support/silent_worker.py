@@ -15,7 +15,7 @@ import time
 import psutil
 
 from scalestudy import worker
-from scalestudy.measure import hang_detection
+from scalestudy.measure import watchdog
 from scalestudy.training import rank_run
 
 STEPS = 100
@@ -72,7 +72,7 @@ def peer_is_lost(folder) -> bool:
         psutil.Process(sign.pid).status() == psutil.STATUS_STOPPED for sign in signs
     ]
     written = [sign.written for sign in signs]
-    return any(stopped) and max(written) - min(written) > 10 * hang_detection.EVERY
+    return any(stopped) and max(written) - min(written) > 10 * watchdog.EVERY
 
 
 def due_after(mark, progress_timeout):
@@ -83,8 +83,8 @@ def due_after(mark, progress_timeout):
 
 
 if __name__ == "__main__":
-    hang_detection.EVERY = 0.1
-    ordinary, hang_detection.due_after = hang_detection.due_after, due_after
+    watchdog.EVERY = 0.1
+    ordinary, watchdog.due_after = watchdog.due_after, due_after
     rank_run.run = work
     code = worker.main(sys.argv[1:])
     sys.stdout.flush()

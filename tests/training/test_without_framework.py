@@ -20,7 +20,7 @@ from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
 from scalestudy.engines.group import Group, Joined, Replicas, join
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.hang_detection import EXIT_CODE
+from scalestudy.measure.watchdog import EXIT_CODE
 from scalestudy.store.records import Stopped
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.training.agreement import CallbackDecisions

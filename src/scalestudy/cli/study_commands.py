@@ -224,7 +224,7 @@ def logs(
     something, the job's own log is shown.
     """
     from scalestudy.app.selection import match_points
-    from scalestudy.launch.failures import log_files
+    from scalestudy.launch.logs import log_files
     from scalestudy.launch.study_status import study_status
 
     if context.args:

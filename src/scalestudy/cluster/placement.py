@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from scalestudy.plugins.strategies import Traits
 from scalestudy.util.errors import UserError
 
+DEALING = ("openmpi", "pbs")
+"""Launchers that do not provide the number of GPUs of a node, and under which a site's wrapper may show each
+process only its own. Whether it is its own is checked once all are connected: see training/own_gpus.py."""
+
 
 @dataclass(frozen=True)
 class Placement:
@@ -66,11 +70,6 @@ class Placement:
     def gpu_place(self, visible: int) -> int:
         """Return the index of this process's GPU among those that it sees."""
         return 0 if self.deals_gpus(visible) else self.local_rank
-
-
-DEALING = ("openmpi", "pbs")
-"""Launchers that do not provide the number of GPUs of a node, and under which a site's wrapper may show each
-process only its own. Whether it is its own is checked once all are connected: see training/own_gpus.py."""
 
 
 def check_placement(

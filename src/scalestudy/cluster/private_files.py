@@ -16,6 +16,10 @@ SECRET = "SCALESTUDY_SECRET"
 SECRET_FILE = ".secret"
 BYTES = 32
 _FORM = re.compile(f"[0-9a-f]{{{2 * BYTES}}}")
+MEETING = "SCALESTUDY_MEETING"
+"""Variable with the path of the folder."""
+ADDRESSES = ".addresses-{host}"
+"""One file for each host of a rank 0, since a check has several groups of processes."""
 
 
 def new_secret() -> str:
@@ -87,12 +91,6 @@ def _write_first(file: Path) -> None:
         os.link(name, file)
     finally:
         os.unlink(name)
-
-
-MEETING = "SCALESTUDY_MEETING"
-"""Variable with the path of the folder."""
-ADDRESSES = ".addresses-{host}"
-"""One file for each host of a rank 0, since a check has several groups of processes."""
 
 
 @contextlib.contextmanager

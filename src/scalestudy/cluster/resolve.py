@@ -12,7 +12,6 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.registry import Registry
 
 Environment = Mapping[str, str]
-
 FIRST_PORT, PORT_BLOCKS, PORT_BLOCK = 20_000, 187, 64
 """Ports of a run, below the range that Linux assigns by itself (from 32768)."""
 PROGRESS_TIMEOUT = "SCALESTUDY_PROGRESS_TIMEOUT"
@@ -27,6 +26,15 @@ PROXIES = (
     "ALL_PROXY",
 )
 """Variables that would send gRPC's traffic, and so that of multi-worker runs, through a proxy."""
+FIRST_SPECIAL_STEP = 0xFFFFFFF0
+"""First of the step numbers that Slurm uses itself, for the batch script or an interactive shell."""
+HOSTS = "SCALESTUDY_HOSTS"
+"""Host of every rank, by rank, of a study on several hosts without a queue."""
+NODES = "SCALESTUDY_NODES"
+"""Nodes of a PBS job. Job scripts read them from the file of PBS, which only the first node has."""
+_RANGES = r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*"
+_ELEMENT = re.compile(rf"(?:[A-Za-z0-9._-]|\[{_RANGES}\])+", re.ASCII)
+_LIST = re.compile(rf"[,\s]*(?:{_ELEMENT.pattern}(?:[,\s]+|$))*", re.ASCII)
 
 
 class Variables:
@@ -97,13 +105,6 @@ def name_port(name: str) -> int:
 def _port_block(number: int) -> int:
     return FIRST_PORT + number % PORT_BLOCKS * PORT_BLOCK
 
-
-FIRST_SPECIAL_STEP = 0xFFFFFFF0
-"""First of the step numbers that Slurm uses itself, for the batch script or an interactive shell."""
-HOSTS = "SCALESTUDY_HOSTS"
-"""Host of every rank, by rank, of a study on several hosts without a queue."""
-NODES = "SCALESTUDY_NODES"
-"""Nodes of a PBS job. Job scripts read them from the file of PBS, which only the first node has."""
 
 PLACEMENTS: Registry[Callable[[Environment], Placement | None]] = Registry(
     "scalestudy.placements",
@@ -329,11 +330,6 @@ def _distribute(counts: Sequence[int], distribution: str) -> list[int]:
             "Start the workers with `srun --distribution=block`.",
         )
     return [node for node, count in enumerate(counts) for _ in range(count)]
-
-
-_RANGES = r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*"
-_ELEMENT = re.compile(rf"(?:[A-Za-z0-9._-]|\[{_RANGES}\])+", re.ASCII)
-_LIST = re.compile(rf"[,\s]*(?:{_ELEMENT.pattern}(?:[,\s]+|$))*", re.ASCII)
 
 
 def expand_hosts(text: str) -> list[str]:

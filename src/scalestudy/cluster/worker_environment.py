@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from scalestudy.hardware.devices import Gpu
     from scalestudy.hardware.no_gpus import Reason
 
+ASSIGNED = "SCALESTUDY_GPUS"
+"""UUIDs of a run's GPUs on this node, or their number. Launchers set the variable; workers check it."""
+
 
 class Changes(NamedTuple):
     """Changes to the variables of a process.
@@ -141,10 +144,6 @@ def keeps_own_log(placement: "Placement", variables: Mapping[str, str]) -> bool:
     if "SCALESTUDY_LAUNCHER" in variables or placement.source == "torchrun":
         return False
     return placement.source != "alone" or "SLURM_JOB_ID" in variables
-
-
-ASSIGNED = "SCALESTUDY_GPUS"
-"""UUIDs of a run's GPUs on this node, or their number. Launchers set the variable; workers check it."""
 
 
 def assignment(uuids: Sequence[str]) -> dict[str, str]:

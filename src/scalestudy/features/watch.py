@@ -10,8 +10,8 @@ from rich.text import Text
 
 from scalestudy.analysis.remaining import begun, remaining
 from scalestudy.app.follow import pause
-from scalestudy.launch.failures import is_noise, log_files
 from scalestudy.launch.launcher import Overview, PointStatus, launcher_of
+from scalestudy.launch.logs import is_noise, log_files
 from scalestudy.launch.study_status import study_status
 from scalestudy.report.live_page import LivePage, remaining_text
 from scalestudy.store.run_folder import RunFolder

@@ -14,6 +14,11 @@ from typing import Any, NamedTuple
 Library = Any
 """The module `pynvml`, or an object with the same functions."""
 Handle = Any
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+NO_DEVICE = "-1"
+"""A name that matches no CUDA device."""
+ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""Makes CUDA number GPUs like NVML; by default, CUDA orders them from the fastest to the slowest."""
 
 
 def library() -> Library | None:
@@ -117,13 +122,6 @@ def _load(nvml: Library, handle: Handle) -> Load:
         None if memory is None else int(memory.total),
         None if rates is None else float(rates.memory),
     )
-
-
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-NO_DEVICE = "-1"
-"""A name that matches no CUDA device."""
-ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-"""Makes CUDA number GPUs like NVML; by default, CUDA orders them from the fastest to the slowest."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,15 @@ from scalestudy.util.errors import UserError
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 DRIVER_LIBRARY = "libcuda.so.1"
 """The driver's library, which no package contains; it may be in any folder of a cluster or container."""
+ID_DIGITS = 10
+IMAGE_VARIABLES = (
+    "APPTAINER_CONTAINER",
+    "SINGULARITY_CONTAINER",
+    "APPTAINER_NAME",
+    "SINGULARITY_NAME",
+)
+LIMIT = 600.0
+"""Seconds that the start of Python on a slow file system may take."""
 
 
 class LibraryPath(NamedTuple):
@@ -84,15 +93,6 @@ def _held(folder: str, names: Collection[str]) -> list[str]:
         return []
 
 
-ID_DIGITS = 10
-IMAGE_VARIABLES = (
-    "APPTAINER_CONTAINER",
-    "SINGULARITY_CONTAINER",
-    "APPTAINER_NAME",
-    "SINGULARITY_NAME",
-)
-
-
 def packages() -> dict[str, str]:
     """Return the versions of all packages by normalised name; of duplicates, the one that is imported."""
     found: dict[str, str] = {}
@@ -147,10 +147,6 @@ def container_image(variables: Mapping[str, str]) -> str | None:
     return next(
         (variables[name] for name in IMAGE_VARIABLES if variables.get(name)), None
     )
-
-
-LIMIT = 600.0
-"""Seconds that the start of Python on a slow file system may take."""
 
 
 @dataclass(frozen=True)

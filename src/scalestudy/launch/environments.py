@@ -18,6 +18,7 @@ from scalestudy.util.own_package import own_source, version
 
 STARTS_WITHIN = 60.0
 """Seconds for Python to start from a slow file system."""
+PROGRESS_TIMEOUT = LaunchSettings().progress_timeout
 
 
 def python_of(folder: str) -> str:
@@ -143,9 +144,6 @@ def starts(folder: str) -> bool:
     except (OSError, subprocess.SubprocessError):
         return False
     return done.returncode == 0
-
-
-PROGRESS_TIMEOUT = LaunchSettings().progress_timeout
 
 
 def build_task(

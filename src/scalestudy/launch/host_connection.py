@@ -26,6 +26,33 @@ BEAT = 5.0
 """Seconds between two signs of life of the launcher."""
 SILENCE = 60.0
 """Seconds without a sign of life after which an agent ends its workers."""
+CONNECTS_WITHIN, ALIVE_EVERY, ALIVE_MISSED = 15, 5, 3
+SSH = (
+    "ssh",
+    "-T",
+    *("-o", "BatchMode=yes"),
+    *("-o", f"ConnectTimeout={CONNECTS_WITHIN}"),
+    *("-o", f"ServerAliveInterval={ALIVE_EVERY}"),
+    *("-o", f"ServerAliveCountMax={ALIVE_MISSED}"),
+)
+"""Never asks for a password, and ends within 20 s when the host has died."""
+ANSWERS_WITHIN = 120.0
+"""Seconds for Python to start on a busy host with a slow file system."""
+STOPS_WITHIN = 2 * GRACE + KILLED_WITHIN + (ALIVE_MISSED + 1) * ALIVE_EVERY
+"""Seconds for an agent to end its workers, or for ssh to find that the host has died."""
+SSH_FAILED = 255
+PASSED_ON = (
+    "GLOO_",
+    "HOROVOD_",
+    "KERAS_",
+    "NCCL_",
+    "OMP_",
+    "TF_",
+    "TORCH_",
+    "UCX_",
+    "XLA_",
+    "PYTHONPATH",
+)
 
 
 class HostRequest(Record):
@@ -93,26 +120,11 @@ class AllEnded(Record):
 
 
 Answer = HostFacts | WorkerEnded | AllEnded
+
+
 ANSWER: TypeAdapter[Answer] = TypeAdapter(
     Annotated[Answer, Field(discriminator="kind")]
 )
-
-
-CONNECTS_WITHIN, ALIVE_EVERY, ALIVE_MISSED = 15, 5, 3
-SSH = (
-    "ssh",
-    "-T",
-    *("-o", "BatchMode=yes"),
-    *("-o", f"ConnectTimeout={CONNECTS_WITHIN}"),
-    *("-o", f"ServerAliveInterval={ALIVE_EVERY}"),
-    *("-o", f"ServerAliveCountMax={ALIVE_MISSED}"),
-)
-"""Never asks for a password, and ends within 20 s when the host has died."""
-ANSWERS_WITHIN = 120.0
-"""Seconds for Python to start on a busy host with a slow file system."""
-STOPS_WITHIN = 2 * GRACE + KILLED_WITHIN + (ALIVE_MISSED + 1) * ALIVE_EVERY
-"""Seconds for an agent to end its workers, or for ssh to find that the host has died."""
-SSH_FAILED = 255
 
 
 class Connection:
@@ -314,17 +326,3 @@ def passed_on() -> dict[str, str]:
     return {
         name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)
     }
-
-
-PASSED_ON = (
-    "GLOO_",
-    "HOROVOD_",
-    "KERAS_",
-    "NCCL_",
-    "OMP_",
-    "TF_",
-    "TORCH_",
-    "UCX_",
-    "XLA_",
-    "PYTHONPATH",
-)

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
 from scalestudy.config.settings import LAUNCHERS
+from scalestudy.launch.job_view import JobView
+from scalestudy.launch.waiting import Waiting
 from scalestudy.store.records import Failure, JobRecord, Progress, Result
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import UNSUCCESSFUL, State
 from scalestudy.store.study_folder import StudyFolder
-
-if TYPE_CHECKING:
-    from scalestudy.launch.queue.scheduler import JobView
-    from scalestudy.launch.waiting import Waiting
 
 
 @dataclass(frozen=True)

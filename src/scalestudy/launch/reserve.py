@@ -27,6 +27,12 @@ from scalestudy.util.private_folder import private_folder
 
 PORTS = range(20_000, 32_000)
 """Ports below the range that Linux assigns by itself (from 32768)."""
+TRY_EVERY = 0.5
+"""Seconds between two attempts to reserve GPUs."""
+NETWORK = "SCALESTUDY_NETWORK"
+"""Id of the process whose network a worker enters; "" for that of this machine."""
+SPARE_PORTS = 2
+"""Ports besides one for each process: the parameter server and its coordinator have one each."""
 
 
 @contextlib.contextmanager
@@ -129,10 +135,6 @@ def cores_near(
         yield found, alone
 
 
-TRY_EVERY = 0.5
-"""Seconds between two attempts to reserve GPUs."""
-
-
 def reserve_gpus(
     held: contextlib.ExitStack, point: Point
 ) -> Generator[Note, None, list[str]]:
@@ -199,17 +201,9 @@ def take_gpus(
     return own, others
 
 
-NETWORK = "SCALESTUDY_NETWORK"
-"""Id of the process whose network a worker enters; "" for that of this machine."""
-
-
 def secret_for(processes: int) -> dict[str, str]:
     """Return the variable with a new secret for the workers of a run; none for a single process."""
     return {SECRET: new_secret()} if processes > 1 else {}
-
-
-SPARE_PORTS = 2
-"""Ports besides one for each process: the parameter server and its coordinator have one each."""
 
 
 @contextlib.contextmanager

@@ -2,12 +2,8 @@
 
 import os
 
-from scalestudy.launch.failures import (
-    failure_of,
-    failure_of_hang,
-    first_cause,
-    last_lines,
-)
+from scalestudy.launch.failures import failure_of, failure_of_hang, first_cause
+from scalestudy.launch.logs import last_lines
 from scalestudy.launch.supervise import cause_of_code
 from scalestudy.store.records import Failure
 from scalestudy.store.run_folder import RunFolder

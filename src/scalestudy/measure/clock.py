@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scalestudy.measure.hang_detection import Heartbeat
+from scalestudy.measure.heartbeat import Heartbeat
 
 
 class PhaseClock:

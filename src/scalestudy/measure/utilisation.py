@@ -14,6 +14,8 @@ from scalestudy.store.records import GpuUse
 
 PEAKS = 4
 """Number of leading fields of `DeviceUse` that are peaks; the other fields are sums."""
+EVERY = 1.0
+"""Seconds between two samples of the GPUs."""
 
 
 @dataclass
@@ -191,10 +193,6 @@ def _most(one: float, other: float | None) -> float:
 
 def _whole(value: float) -> int | None:
     return None if math.isnan(value) else round(value)
-
-
-EVERY = 1.0
-"""Seconds between two samples of the GPUs."""
 
 
 def peak_memory() -> int:

@@ -12,7 +12,7 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine, engine_of
 from scalestudy.hardware.cores import granted
-from scalestudy.measure.hang_detection import SERVING
+from scalestudy.measure.heartbeat import SERVING
 from scalestudy.measure.rank_environment import rank_record
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.plugins.engines import engine_traits

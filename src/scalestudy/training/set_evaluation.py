@@ -12,7 +12,7 @@ from scalestudy.data.samples import Call, Indices, epoch_order
 from scalestudy.data.store.prepared import Prepared, class_counts
 from scalestudy.engines.group import Group
 from scalestudy.engines.interface import Trainer
-from scalestudy.measure.hang_detection import Heartbeat
+from scalestudy.measure.heartbeat import Heartbeat
 
 
 def measure(

@@ -4,9 +4,10 @@ import pytest
 
 from scalestudy.features.check import check_job
 from scalestudy.features.check.check_files import Plan
+from scalestudy.launch.job_view import JobView
 from scalestudy.launch.queue.launchers import SLURM
-from scalestudy.launch.queue.scheduler import JobView, QueueUnreachable
 from scalestudy.launch.queue.site_profile import find_site
+from scalestudy.launch.scheduler import QueueUnreachable
 
 SBATCH = """#!/bin/sh
 test "$1" = --test-only || exit 9
@@ -111,6 +112,6 @@ def test_a_machine_without_slurm_fails_with_what_to_do(lines):
 
 
 def test_a_controller_that_does_not_answer_ends_with_the_limit(lines, monkeypatch):
-    monkeypatch.setattr("scalestudy.launch.queue.scheduler.TIMEOUT", 0.3)
+    monkeypatch.setattr("scalestudy.launch.scheduler.TIMEOUT", 0.3)
     (line,) = lines("#!/bin/sh\nexec /bin/sleep 600\n")
     assert line.status == "fail" and "0.3 s" in line.seen

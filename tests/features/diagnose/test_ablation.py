@@ -10,7 +10,7 @@ from scalestudy.features.diagnose.ablation import (
     calls_of_block,
     time_calls,
 )
-from scalestudy.measure.hang_detection import Heartbeat
+from scalestudy.measure.heartbeat import Heartbeat
 
 CALL = (Slice(None, None, 0, 1, 1),)
 

@@ -10,19 +10,15 @@ from pathlib import Path
 import pytest
 
 from scalestudy.config.parse import parse_study
+from scalestudy.launch import scheduler
+from scalestudy.launch.job_view import JobView
 from scalestudy.launch.launcher import Options, Submitted, launcher_of
-from scalestudy.launch.queue import scheduler
 from scalestudy.launch.queue.job_script import render_script
 from scalestudy.launch.queue.launchers import PBS
-from scalestudy.launch.queue.pbs import job_view, parse_qstat
+from scalestudy.launch.queue.pbs_output import job_view, parse_qstat
 from scalestudy.launch.queue.point_job import JobScript
 from scalestudy.launch.queue.queue_launcher import cancel_jobs
-from scalestudy.launch.queue.scheduler import (
-    JobView,
-    QueueAbsent,
-    QueueRefused,
-    QueueUnreachable,
-)
+from scalestudy.launch.scheduler import QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.study_status import study_status
 from scalestudy.launch.waiting import Waiting
 from scalestudy.store.records import JobRecord

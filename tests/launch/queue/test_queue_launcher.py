@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from scalestudy.launch.job_view import UNKNOWN
 from scalestudy.launch.launcher import Options, Overview, PointStatus
 from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.queue_launcher import (
@@ -15,13 +16,7 @@ from scalestudy.launch.queue.queue_launcher import (
     next_submissions,
     submit_point,
 )
-from scalestudy.launch.queue.scheduler import (
-    MARK,
-    UNKNOWN,
-    QueueRefused,
-    QueueUnreachable,
-    read_mark,
-)
+from scalestudy.launch.scheduler import MARK, QueueRefused, QueueUnreachable, read_mark
 from scalestudy.store.records import Failure, JobRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import how_it_failed, state_of_runs

@@ -7,7 +7,7 @@ import pytest
 
 from scalestudy.launch.queue.site_init import propose_values, site_template
 from scalestudy.launch.queue.site_profile import Container, Site, load_site
-from scalestudy.launch.queue.slurm import gpu_kinds, parse_sinfo
+from scalestudy.launch.queue.slurm_output import gpu_kinds, parse_sinfo
 
 DEBUG = "debug*|up|infinite|4|4|4000|gpu:h100:2\nshort|up|1:00|4|4|4000|gpu:h100:2\n"
 """Printed by Slurm 22.05.8."""

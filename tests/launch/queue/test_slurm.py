@@ -11,22 +11,18 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from directives import options
-from scalestudy.launch.queue import scheduler
+from scalestudy.launch import scheduler
+from scalestudy.launch.job_view import JobView
 from scalestudy.launch.queue.job_script import job_name
 from scalestudy.launch.queue.launchers import SLURM
-from scalestudy.launch.queue.scheduler import (
-    JobView,
-    QueueAbsent,
-    QueueRefused,
-    QueueUnreachable,
-)
 from scalestudy.launch.queue.site_profile import Container
-from scalestudy.launch.queue.slurm import (
+from scalestudy.launch.queue.slurm_output import (
     parse_sacct,
     parse_sinfo,
     parse_squeue,
     partition_seconds,
 )
+from scalestudy.launch.scheduler import QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.util.errors import UserError
 from sites import MARK, job, job_script, site
 

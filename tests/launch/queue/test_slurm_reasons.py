@@ -5,8 +5,8 @@ import time
 import pytest
 
 from scalestudy.app.selection import waiting_sentences
+from scalestudy.launch.job_view import JobView
 from scalestudy.launch.launcher import PointStatus
-from scalestudy.launch.queue.scheduler import JobView
 from scalestudy.launch.queue.slurm_reasons import explain_reason
 from scalestudy.store.records import JobRecord
 from scalestudy.store.study_folder import StudyFolder

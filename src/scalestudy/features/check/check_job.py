@@ -21,17 +21,17 @@ from scalestudy.features.check.check_files import (
     report_pass,
     write_plan,
 )
+from scalestudy.launch.polling import LONGEST
 from scalestudy.launch.queue.job_script import render_script
 from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.point_job import JobLayout, JobScript, layout
-from scalestudy.launch.queue.scheduler import (
+from scalestudy.launch.queue.site_profile import Site
+from scalestudy.launch.scheduler import (
     QUEUE_ERRORS,
     QueueAbsent,
     QueueRefused,
     QueueUnreachable,
 )
-from scalestudy.launch.queue.site_profile import Site
-from scalestudy.launch.study_status import LONGEST
 from scalestudy.launch.waiting import Waiting
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import RunError
@@ -40,7 +40,7 @@ from scalestudy.util.files import write_atomically
 SECONDS = 1800
 """Time limit of the job."""
 ASK = 5.0
-"""Seconds between two queries to Slurm while the job's state changes; they grow to `study_status.LONGEST`."""
+"""Seconds between two queries to Slurm while the job's state changes; they grow to `polling.LONGEST`."""
 TASK = "cnn"
 """Task of the point of a check without a study; it is not trained."""
 LAG = 30.0

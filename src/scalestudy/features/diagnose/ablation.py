@@ -22,7 +22,7 @@ from scalestudy.engines.group import Joined, Replicas
 from scalestudy.engines.interface import Engine, Trainer
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.hang_detection import Heartbeat
+from scalestudy.measure.heartbeat import Heartbeat
 from scalestudy.measure.rank_environment import rank_record
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.record_file import read_record, write_record

@@ -49,8 +49,9 @@ from scalestudy.hardware import devices
 from scalestudy.hardware.installed import library_path
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
-from scalestudy.launch.failures import last_lines, names_another
+from scalestudy.launch.failures import names_another
 from scalestudy.launch.local import points_here
+from scalestudy.launch.logs import last_lines
 from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.run_failures import failure_of_end
 from scalestudy.launch.stop_signal import STOP, stoppable

@@ -10,8 +10,8 @@ from typing import Any
 from scalestudy.cluster.resolve import PROXIES
 from scalestudy.cluster.worker_environment import ASSIGNED
 from scalestudy.config.point import Point
+from scalestudy.launch.queue.batch_queue import WORKER, Queue
 from scalestudy.launch.queue.point_job import JobLayout, JobScript, shares_nodes
-from scalestudy.launch.queue.scheduler import WORKER, Queue
 from scalestudy.launch.queue.site_profile import Container
 from scalestudy.util import modules
 from scalestudy.util.files import contents
@@ -19,6 +19,14 @@ from scalestudy.util.files import contents
 _VARIABLE = re.compile(r"(\$\$|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})")
 _BINARY = re.compile("[\x01\x7f\udc80-\udcff]")
 """Bytes that are not valid text, and two that bash uses internally."""
+_PASSED = """
+    PATH LD_LIBRARY_PATH LD_PRELOAD PYTHON VIRTUAL_ENV TMPDIR NCCL_ UCX_ UCC_ FI_ PSM2_ PSM3_ HCOLL_ SHARP_
+    MLX5_ GLOO_ RCCL_ KERAS_ CUDA_HOME CUDA_PATH CUDA_CACHE_ MKL_ OPENBLAS_ KMP_ HOROVOD_ OMP_ TF_ XLA_
+    SCALESTUDY_
+"""
+PASSED = tuple(_PASSED.split())
+"""Prefixes of the variables that mpirun exports to other nodes, besides those of the site and of its modules.
+CUDA_VISIBLE_DEVICES differs between nodes and is not exported."""
 
 
 def literal(text: str) -> str:
@@ -67,16 +75,6 @@ def directive(option: str) -> str:
         return option
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'{name}="{escaped}"'
-
-
-_PASSED = """
-    PATH LD_LIBRARY_PATH LD_PRELOAD PYTHON VIRTUAL_ENV TMPDIR NCCL_ UCX_ UCC_ FI_ PSM2_ PSM3_ HCOLL_ SHARP_
-    MLX5_ GLOO_ RCCL_ KERAS_ CUDA_HOME CUDA_PATH CUDA_CACHE_ MKL_ OPENBLAS_ KMP_ HOROVOD_ OMP_ TF_ XLA_
-    SCALESTUDY_
-"""
-PASSED = tuple(_PASSED.split())
-"""Prefixes of the variables that mpirun exports to other nodes, besides those of the site and of its modules.
-CUDA_VISIBLE_DEVICES differs between nodes and is not exported."""
 
 
 def render_script(job: JobScript, queue: Queue) -> str:

@@ -8,15 +8,11 @@ from pathlib import Path
 from scalestudy.config.expand import expand
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
+from scalestudy.launch.logs import output_of
 from scalestudy.launch.queue.site_profile import Site, memory_bytes, seconds
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 from scalestudy.util.own_package import own_source
-
-
-def output_of(script: Path) -> Path:
-    """Return the file, beside a job's script, of the output that the job prints before it opens its log."""
-    return script.with_suffix(".out")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from pathlib import Path
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
 from scalestudy.launch.environments import refuse_missing_software
-from scalestudy.launch.failures import INTERRUPTED
+from scalestudy.launch.job_failures import INTERRUPTED
+from scalestudy.launch.job_view import UNKNOWN
 from scalestudy.launch.launcher import (
     Note,
     Options,
@@ -23,16 +24,13 @@ from scalestudy.launch.launcher import (
     Step,
     Submitted,
 )
+from scalestudy.launch.polling import forget_answers
+from scalestudy.launch.queue.batch_queue import Queue
 from scalestudy.launch.queue.job_script import render_script
 from scalestudy.launch.queue.point_job import JobScript, allocation, expand_for, layout
-from scalestudy.launch.queue.scheduler import (
-    UNKNOWN,
-    Queue,
-    QueueRefused,
-    QueueUnreachable,
-)
 from scalestudy.launch.queue.site_profile import Site, find_site
-from scalestudy.launch.study_status import forget_answers, queue_of, study_status
+from scalestudy.launch.scheduler import QueueRefused, QueueUnreachable
+from scalestudy.launch.study_status import queue_of, study_status
 from scalestudy.store.records import JobRecord
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import UNSUCCESSFUL

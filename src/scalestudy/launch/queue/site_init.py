@@ -8,9 +8,10 @@ from pydantic.fields import FieldInfo
 from scalestudy.config.keys import wanted
 from scalestudy.config.settings import StrictModel
 from scalestudy.config.toml_text import comment, one_line, toml_line
-from scalestudy.launch.queue.scheduler import QUEUE_ERRORS
 from scalestudy.launch.queue.site_profile import Container, Site, notation
-from scalestudy.launch.queue.slurm import Nodes, Slurm, gpu_kinds
+from scalestudy.launch.queue.slurm import Slurm
+from scalestudy.launch.queue.slurm_output import Nodes, gpu_kinds
+from scalestudy.launch.scheduler import QUEUE_ERRORS
 from scalestudy.util.errors import ScalestudyError
 
 LONGEST = 24 * 3600

@@ -55,6 +55,9 @@ _NUMBERS = re.compile(
     r"-(n|np|c|N|ppn)\d*|--?(ntasks|nodes|np|n)(=.*)?|--ntasks-per-node(=.*)?"
 )
 _LAUNCHER = re.compile(r"(?:[\w./:=,@%+^ -]|\$\w+|\$\{\w+\})+", re.ASCII)
+Bill = Literal["worker", "gpu", "core", "node"]
+Count = Annotated[int, Field(gt=0, le=10_000)]
+_INIT = "`scalestudy site init NAME` writes one with every key explained."
 
 
 def seconds(text: str) -> int | None:
@@ -116,9 +119,9 @@ def _readable(parse: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
-Bill = Literal["worker", "gpu", "core", "node"]
-Count = Annotated[int, Field(gt=0, le=10_000)]
 Line = Annotated[str, _readable(_line)]
+
+
 TimeLimit = Annotated[str, _readable(seconds)]
 
 
@@ -318,9 +321,6 @@ class Site(StrictModel):
         return Machine(
             self.gpus_per_node, self.cpus_per_node, True, self.tasks_per_node
         )
-
-
-_INIT = "`scalestudy site init NAME` writes one with every key explained."
 
 
 def sites_folder() -> Path:

@@ -1,15 +1,16 @@
-"""Slurm: client commands, parsers of their output, and options of job scripts."""
+"""Slurm: its client commands, and the options of its job scripts."""
 
 import contextlib
 import getpass
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import psutil
 
 from scalestudy.cluster.resolve import tasks_per_node
+from scalestudy.launch.job_view import UNKNOWN, JobView
+from scalestudy.launch.queue.batch_queue import Queue
 from scalestudy.launch.queue.job_script import job_name
 from scalestudy.launch.queue.point_job import (
     JobLayout,
@@ -17,20 +18,28 @@ from scalestudy.launch.queue.point_job import (
     gpu_request,
     memory_per_node,
 )
-from scalestudy.launch.queue.scheduler import (
+from scalestudy.launch.queue.site_profile import Site, notation
+from scalestudy.launch.queue.slurm_output import (
+    MARKED_FORMAT,
+    SACCT_FORMAT,
+    SINFO_FORMAT,
+    SQUEUE_FORMAT,
+    Nodes,
+    parse_sacct,
+    parse_sinfo,
+    parse_squeue,
+    split_rows,
+)
+from scalestudy.launch.queue.slurm_reasons import explain_reason
+from scalestudy.launch.scheduler import (
     MARK,
     QUEUE_ERRORS,
-    UNKNOWN,
-    JobView,
-    Queue,
     QueueAbsent,
     QueueRefused,
     QueueUnreachable,
     chunks,
     read_mark,
 )
-from scalestudy.launch.queue.site_profile import Site, notation, seconds
-from scalestudy.launch.queue.slurm_reasons import explain_reason
 from scalestudy.launch.waiting import Waiting
 from scalestudy.store.records import Allocation
 from scalestudy.util.errors import UserError
@@ -46,11 +55,6 @@ _OF_RANKS = """
 OF_RANKS = tuple(_OF_RANKS.split())
 """Prefixes of variables by which torchrun, mpirun and other launchers tell a process its rank. Others of
 LOCAL_*, such as LOCAL_SCRATCH, are sites' own."""
-SQUEUE_FORMAT = "%i|%T|%N|%S|%r"
-"""The reason is last, because only it may contain the separator."""
-MARKED_FORMAT = "%i|%k"
-SACCT_FORMAT = "JobID,State,ExitCode,NodeList,Start"
-SINFO_FORMAT = "%P|%a|%l|%D|%c|%m|%G"
 ADVICE = {
     "maxsubmit": "`--at-most N` keeps fewer jobs in the queue; `squeue --me` lists yours.",
     "job submit limit": "The first word names the limit: see time_limit, partition and qos in the profile.",
@@ -205,7 +209,7 @@ class Slurm(Queue):
         text = self.call("squeue", "-h", "-u", getpass.getuser(), "-o", MARKED_FORMAT)
         return {
             submission: job
-            for job, comment in _rows(text, 2)
+            for job, comment in split_rows(text, 2)
             if (submission := read_mark(comment)) and job.isdecimal()
         }
 
@@ -349,132 +353,3 @@ class Slurm(Queue):
             print(error, flush=True)
             return False
         return True
-
-
-def _rows(text: str, count: int) -> list[list[str]]:
-    """Split lines into `count` fields and skip other lines; the last field may contain the separator."""
-    rows = (
-        [field.strip() for field in line.split("|", count - 1)]
-        for line in text.splitlines()
-    )
-    return [row for row in rows if len(row) == count]
-
-
-def parse_squeue(text: str) -> dict[str, JobView]:
-    """Return jobs, by id, from the output of `squeue -h -t all -o SQUEUE_FORMAT`."""
-    return {
-        job: JobView(
-            job=job,
-            state=state,
-            nodes=_value(nodes),
-            start=_value(start),
-            reason=_value(reason),
-        )
-        for job, state, nodes, start, reason in _rows(text, 5)
-        if job.isdecimal()
-    }
-
-
-def parse_sacct(text: str) -> dict[str, JobView]:
-    """Return jobs, by id, from the output of `sacct -P -n -X -o SACCT_FORMAT`; a job's last line counts."""
-    views = {}
-    for job, state, code, nodes, start in _rows(text, 5):
-        exit_code, signal = _codes(code)
-        if job.isdecimal():
-            views[job] = JobView(
-                job=job,
-                state=state.partition(" by ")[0].rstrip("+"),
-                nodes=_value(nodes),
-                start=_value(start),
-                exit_code=exit_code,
-                signal=signal,
-            )
-    return views
-
-
-def _codes(text: str) -> tuple[int | None, int | None]:
-    match = re.fullmatch(r"(\d+):(\d+)", text.strip())
-    return (int(match[1]), int(match[2]) or None) if match else (None, None)
-
-
-def _value(text: str) -> str:
-    return (
-        ""
-        if text in ("None", "N/A", "Unknown", "(null)", "None assigned", "n/a")
-        else text
-    )
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """Identical nodes of a partition; one line of sinfo.
-
-    Attributes:
-        partition: Name of the partition.
-        default: Whether it is the default partition.
-        up: Whether the partition accepts jobs.
-        seconds: Time limit of the partition; None for no limit.
-        count: Number of nodes.
-        cpus: CPUs of each node.
-        memory: Bytes of memory of each node.
-        gpus: GPUs of each node.
-        gpu_types: Slurm's names of the GPU types, such as "v100"; empty if it has none.
-    """
-
-    partition: str
-    default: bool
-    up: bool
-    seconds: int | None
-    count: int
-    cpus: int
-    memory: int
-    gpus: int
-    gpu_types: tuple[str, ...] = ()
-
-    @property
-    def gpus_label(self) -> str:
-        """Types of its GPUs in words: "a100", "GPUs without a type"."""
-        return " + ".join(self.gpu_types) or "GPUs without a type"
-
-
-def parse_sinfo(text: str) -> list[Nodes]:
-    """Parse the output of `sinfo -h -e -o SINFO_FORMAT`."""
-    nodes = []
-    for name, state, limit, count, cpus, memory, gres in _rows(text, 7):
-        gpus = re.findall(r"\bgpu(?::([^:,()]+))??:(\d+)(?=[,(]|$)", gres)
-        nodes.append(
-            Nodes(
-                name.rstrip("*"),
-                name.endswith("*"),
-                state == "up",
-                partition_seconds(limit),
-                _number(count),
-                _number(cpus),
-                _number(memory) * 2**20,
-                sum(int(number) for _, number in gpus),
-                tuple(dict.fromkeys(kind for kind, _ in gpus if kind)),
-            )
-        )
-    return nodes
-
-
-def gpu_kinds(nodes: Sequence[Nodes], partition: str) -> dict[str, int]:
-    """Return the number of nodes of a partition for each kind of GPUs; those without a type are a kind."""
-    kinds: dict[str, int] = {}
-    for node in nodes:
-        if node.partition == partition and node.gpus:
-            kinds[node.gpus_label] = kinds.get(node.gpus_label, 0) + node.count
-    return kinds
-
-
-def partition_seconds(text: str) -> int | None:
-    """Return a partition's time limit in seconds; None for no limit or an unreadable one ("n/a")."""
-    try:
-        return seconds(text)
-    except ValueError:
-        return None
-
-
-def _number(text: str) -> int:
-    digits = re.match(r"\d+", text)
-    return int(digits[0]) if digits else 0

@@ -10,7 +10,6 @@ RELEASE, CANCEL, SHOW = (
     "scancel {jobs}",
     "scontrol show job {jobs}",
 )
-
 _NEEDS_YOU = {
     "JobHeldUser": ("held by you", RELEASE),
     "(Assoc|QOS)Grp(?!.*RunMin).*(Minutes|Wall)": (

@@ -19,8 +19,8 @@ from types import FrameType
 
 from scalestudy.cluster.private_files import SECRET_FILE, forget_addresses
 from scalestudy.config.settings import LAUNCHERS
-from scalestudy.launch.failures import STOPPED_EXIT_CODE
-from scalestudy.launch.queue.scheduler import Queue
+from scalestudy.launch.job_failures import STOPPED_EXIT_CODE
+from scalestudy.launch.queue.batch_queue import Queue
 from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.store.records import Allocation
 from scalestudy.store.run_folder import RunFolder

@@ -1,6 +1,4 @@
-"""The interface of a queue: a scheduler's client commands, views of jobs, and options of job scripts."""
-
-from __future__ import annotations
+"""The interface of a scheduler: its client commands, what it says about jobs, and what goes wrong."""
 
 import contextlib
 import os
@@ -10,95 +8,14 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from scalestudy.launch.job_view import JobView
 from scalestudy.launch.waiting import Waiting
-from scalestudy.store.records import Allocation, Record
 from scalestudy.util.errors import RunError, UserError
 
-if TYPE_CHECKING:
-    from scalestudy.launch.queue.point_job import JobLayout, JobScript
-    from scalestudy.launch.queue.site_profile import Site
-
-WAITING = {
-    "PENDING",
-    "CONFIGURING",
-    "REQUEUED",
-    "REQUEUE_FED",
-    "REQUEUE_HOLD",
-    "SPECIAL_EXIT",
-    "RESV_DEL_HOLD",
-    "POWER_UP_NODE",
-}
-"""States of a job that is not over and does not run."""
-RUNNING = {
-    "RUNNING",
-    "COMPLETING",
-    "SUSPENDED",
-    "STOPPED",
-    "SIGNALING",
-    "STAGE_OUT",
-    "RESIZING",
-}
-"""States of a job that runs or is about to end."""
-ENDED = {
-    "BOOT_FAIL",
-    "CANCELLED",
-    "COMPLETED",
-    "DEADLINE",
-    "FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "PREEMPTED",
-    "REVOKED",
-    "TIMEOUT",
-}
-"""States of a job that is over."""
-UNSEEN = 53
-"""What Slurm reports in place of a signal if a node cannot open the output of a job."""
-UNKNOWN = "UNKNOWN"
-"""State of a job that its queue has forgotten."""
 TIMEOUT = 20.0
 """Time limit of a client command in seconds."""
-WORKER = '"${worker[@]}"'
-"""The worker's command in a job script."""
-
-
-class JobView(Record):
-    """A job as its queue reports it."""
-
-    job: str
-    state: str
-    reason: str = ""
-    """Why it is pending or how it ended, in the queue's own word; "" for none."""
-    nodes: str = ""
-    """Host list, such as "node[1-2]"."""
-    start: str = ""
-    """Actual or expected start, local time as ISO 8601; "" if unknown."""
-    exit_code: int | None = None
-    signal: int | None = None
-
-    @property
-    def unseen(self) -> bool:
-        """Whether the job ended because its node could not open its output: it does not see that folder."""
-        return self.signal == UNSEEN
-
-    @property
-    def live(self) -> bool:
-        """Whether the job waits or runs."""
-        return self.state in WAITING or self.state in RUNNING
-
-    @property
-    def waiting(self) -> bool:
-        """Whether the job waits."""
-        return self.state in WAITING
-
-    @property
-    def ended(self) -> bool:
-        """Whether the queue reports that the job is over."""
-        return self.state in ENDED
-
-
 MARK = "scalestudy:{submission}"
 """Text that a job carries in its queue: the submission, 16 random hexadecimal digits, new for each."""
 
@@ -143,8 +60,8 @@ class QueueAbsent(UserError):
 QUEUE_ERRORS = (QueueUnreachable, QueueRefused, QueueAbsent)
 
 
-class Queue(ABC):
-    """A scheduler. Methods that call its commands may raise any of QUEUE_ERRORS."""
+class Scheduler(ABC):
+    """A scheduler, used through its client commands. Methods may raise any of QUEUE_ERRORS."""
 
     name: ClassVar[str]
     """Name in `launch.on`."""
@@ -154,22 +71,8 @@ class Queue(ABC):
     """Command that submits a script."""
     cancels: ClassVar[tuple[str, ...]]
     """Command that cancels jobs."""
-    directive: ClassVar[str]
-    """Prefix of options in a job script: "SBATCH" for #SBATCH."""
-    reserved: ClassVar[tuple[str, ...]]
-    """Options that a site may not add, besides those that the job has."""
-    job_variable: ClassVar[str]
-    """Variable in a job that holds its id."""
-    nodes_variable: ClassVar[str]
-    """Variable in a job that holds its nodes."""
     job_form: ClassVar[re.Pattern[str]]
     """Pattern of the line that holds the id of a submitted job, in its first group."""
-    reads_stdin: ClassVar[bool] = False
-    """Whether a shell may read the script from its standard input."""
-    warns: ClassVar[bool] = True
-    """Whether the queue sends USR1 before the time limit; otherwise the job measures the time itself."""
-    requeues: ClassVar[bool] = False
-    """Whether a job can put itself back into the queue."""
     full: ClassVar[str]
     """Phrase in a refusal because the user has too many jobs in the queue."""
     unreachable: ClassVar[tuple[str, ...]] = ()
@@ -183,7 +86,7 @@ class Queue(ABC):
             os.environ, submitting=program == self.submits[0]
         ) | {"LC_ALL": "C"}
         try:
-            return _answer([program, *arguments], variables, TIMEOUT)
+            return run_command([program, *arguments], variables, TIMEOUT)
         except (FileNotFoundError, PermissionError):
             raise QueueAbsent(self.title, program) from None
         except subprocess.TimeoutExpired:
@@ -272,69 +175,6 @@ class Queue(ABC):
     def explain(self, reason: str) -> Waiting:
         """Explain why a job waits, from the queue's reason."""
 
-    # Job scripts
-
-    @abstractmethod
-    def directives(self, job: JobScript) -> list[str]:
-        """Return the options of a job, each with its value, without those that its site adds."""
-
-    @abstractmethod
-    def option_names(self, option: str) -> set[str]:
-        """Return the names that an option sets; none if it is not a single option in the expected form."""
-
-    def options(self, job: JobScript) -> list[str]:
-        """Return the options of a job, then those that its site adds.
-
-        Raises:
-            UserError: If an option of the site is malformed, or would change one of the job.
-        """
-        computed = self.directives(job)
-        taken = set(self.reserved).union(*map(self.option_names, computed))
-        for option in job.site.directives:
-            names = self.option_names(option)
-            if option not in computed and (not names or names & taken):
-                raise UserError(
-                    "directives with one option each that do not change a job's layout",
-                    f"{option!r} in the site profile {job.site.name}",
-                    "Remove it if the point or a key of the profile sets it; else write one option, with its"
-                    " full name.",
-                )
-        return list(dict.fromkeys([*computed, *job.site.directives]))
-
-    @abstractmethod
-    def launch_command(self, site: Site, layout: JobLayout) -> list[str] | None:
-        """Return the lines of a command that starts every process; None for a launcher of the site's own."""
-
-    @abstractmethod
-    def mpirun_options(self) -> tuple[list[str], str, tuple[str, ...]]:
-        """Return for mpirun: lines of bash before it, more options, and prefixes of variables to pass on."""
-
-    def prepare(self) -> list[str]:
-        """Return lines of bash that come first in a job script."""
-        return []
-
-    # Inside a job
-
-    def own_job(self) -> str:
-        """Return the id of the job that this process runs in; "none" outside of a job."""
-        return os.environ.get(self.job_variable, "none")
-
-    def own_nodes(self) -> str:
-        """Return the nodes of the job that this process runs in."""
-        return os.environ.get(self.nodes_variable, "this machine")
-
-    def own_allocation(self) -> Allocation | None:
-        """Return what the job of this process holds; None if the queue does not say."""
-        return None
-
-    def is_running(self) -> bool:
-        """Whether it is certain that the queue is not ending this process's job."""
-        return False
-
-    def requeue(self) -> bool:
-        """Requeue this process's job; return whether that succeeded."""
-        return False
-
 
 def plain_error(program: str, errors: str) -> str:
     """Join the errors of a command in one line, without its name, warnings and repetitions."""
@@ -354,9 +194,15 @@ def chunks(ids: Sequence[str], size: int = 100) -> list[Sequence[str]]:
     return [ids[start : start + size] for start in range(0, len(ids), size)]
 
 
-def _answer(
+def run_command(
     command: Sequence[str], environment: Mapping[str, str], limit: float
 ) -> tuple[int, str, str]:
+    """Run a command with these variables; return its exit code, output and errors.
+
+    Raises:
+        OSError: If it cannot be started.
+        subprocess.TimeoutExpired: If it takes longer than `limit` seconds; it is killed then.
+    """
     process = subprocess.Popen(
         list(command),
         env=dict(environment),

@@ -1,0 +1,137 @@
+"""The logs of a run: where they are, and the line that tells why a process failed."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from scalestudy.store.run_folder import RunFolder
+
+TAIL_LINES = 15
+"""Last lines of a log that a failure keeps."""
+SEARCHED_LINES = 60
+"""Last lines of a log among which the one that tells the cause is searched: noise of launchers may follow."""
+_START = re.compile(r"\d{4}-\d\d-\d\dT\S+Z job ")
+_NO_CAUSE = re.compile(
+    r"[-=]{5,}\s*$|\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |"
+    r"asked to stop( \(SIGTERM\))?$"
+)
+"""Lines of a log that do not explain a failure: those of the job, the workers and mpirun's separators."""
+_NOISE = re.compile(
+    r"srun: |slurmstepd: |(prted?|mpirun|mpiexec)\b|Primary job +terminated|[IWEF]\d{4} \d\d:|"
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] |WARNING: All log messages before absl|oneDNN|"
+    r"To enable the following instructions|.*\boneDNN custom operations are on"
+)
+"""Lines with which launchers and TensorFlow surround the one that tells what happened."""
+_RANK = re.compile(r"^\[rank\d+\]: ?")
+"""What PyTorch writes before each line of a rank's traceback."""
+_OWN_CAUSE = re.compile(r"scalestudy: Expected ")
+
+
+def log_files(
+    run: RunFolder, rank: int | None = None, *, job: bool = False
+) -> list[tuple[str, Path]]:
+    """Return the logs of a run, each with the prefix of its lines: "[0] " or "[job] ".
+
+    The logs are those of all ranks or of one. The job's own log is returned with `job`, without a prefix, and
+    if the logs of all ranks are empty.
+    """
+    folder = run.path / "logs"
+    jobs = [
+        file
+        for file in (folder / "job.log", _early_log(run))
+        if file and _is_filled(file)
+    ][:1]
+    if job:
+        return [("", file) for file in jobs]
+    ranks = [
+        int(file.stem[5:])
+        for file in folder.glob("rank-*.log")
+        if file.stem[5:].isdigit()
+    ]
+    logs = {number: folder / f"rank-{number}.log" for number in sorted(ranks)}
+    if rank is None and jobs and not any(_is_filled(log) for log in logs.values()):
+        return [("[job] ", file) for file in jobs]
+    return [
+        (f"[{number}] ", log)
+        for number, log in logs.items()
+        if rank is None or number == rank
+    ]
+
+
+def _is_filled(log: Path) -> bool:
+    try:
+        return log.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def last_lines(run: RunFolder, name: str, count: int = TAIL_LINES) -> list[str]:
+    """Return the last non-empty lines of a log ("rank-0" or "job"); none if it cannot be read."""
+    return _filled_lines(run.path / "logs" / f"{name}.log", count)
+
+
+def _filled_lines(file: Path | None, count: int) -> list[str]:
+    try:
+        text = file.read_text(errors="replace") if file else ""
+    except OSError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
+
+
+def is_noise(line: str) -> bool:
+    """Whether a line of a log is what a launcher or TensorFlow prints about itself."""
+    return _NOISE.match(line) is not None
+
+
+def telling_line(lines: Sequence[str]) -> str:
+    """Return the line that tells why a process failed, from the last lines of its log; "" if there are none.
+
+    It is the last message of Scalestudy or the last line of the last traceback, whichever comes later; else
+    the last line that is not the noise of a launcher or of TensorFlow; else the last line.
+    """
+    telling = ""
+    in_traceback = False
+    for line in (_RANK.sub("", line) for line in lines):
+        if line.startswith("Traceback (most recent call last):"):
+            in_traceback = True
+        elif in_traceback and not line.startswith((" ", "\t")):
+            in_traceback, telling = False, line
+        elif _OWN_CAUSE.match(line):
+            telling = line
+    plain = [
+        line for line in lines if not (_NOISE.match(line) or _NO_CAUSE.match(line))
+    ]
+    return telling or (plain or list(lines) or [""])[-1]
+
+
+def last_words(run: RunFolder) -> tuple[int | None, list[str]]:
+    """Return the rank to blame (0, if it is alone) and the last lines of the job's log, else of rank 0's.
+
+    A job's log that holds only the noise of a launcher is left for rank 0's.
+    """
+    lines = last_lines(run, "job", 1 << 30)
+    starts = [number for number, line in enumerate(lines) if _START.match(line)]
+    # Only lines since the last start: the job may have been requeued.
+    lines = [
+        line
+        for line in lines[starts[-1] if starts else 0 :]
+        if not _NO_CAUSE.match(line)
+    ]
+    only_noise = all(_NOISE.match(line) for line in lines)
+    if only_noise and (words := last_lines(run, "rank-0", SEARCHED_LINES)):
+        alone = len(list((run.path / "logs").glob("rank-*.log"))) == 1
+        return 0 if alone else None, words
+    return None, lines[-SEARCHED_LINES:] or _filled_lines(
+        _early_log(run), SEARCHED_LINES
+    )
+
+
+def _early_log(run: RunFolder) -> Path | None:
+    record = run.job()
+    script = Path(record.script) if record else Path()
+    return output_of(script) if script.name else None
+
+
+def output_of(script: Path) -> Path:
+    """Return the file, beside a job's script, of the output that the job prints before it opens its log."""
+    return script.with_suffix(".out")

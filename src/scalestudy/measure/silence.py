@@ -1,0 +1,75 @@
+"""Sentences on a rank that makes no progress, and on a run that hung."""
+
+from collections.abc import Sequence
+
+from scalestudy.measure.heartbeat import AT_MOST, LATE
+from scalestudy.store.records import Hang, Sign
+from scalestudy.util import units
+
+SILENT = 30.0
+"""Seconds without a sign of life after which a rank may be dead: more than clocks of hosts should differ."""
+
+
+def stalled_seconds(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
+    """Return the seconds, in steps of 5, since the rank with the oldest progress moved, and if that is long.
+
+    It is long if it exceeds 30 s and a quarter of the rank's time limit. `now` is a Unix time. Without
+    heartbeats the result is (0, False).
+    """
+    if not signs:
+        return 0, False
+    last = max(signs, key=lambda sign: _unmoved(sign, now))
+    seconds = _unmoved(last, now)
+    return int(seconds) // 5 * 5, seconds > max(SILENT, last.due / 4)
+
+
+def _unmoved(sign: Sign, now: float) -> float:
+    """Return the seconds since a rank moved: by its own host's clock, while it gives signs of life."""
+    until = sign.written if abs(now - sign.written) <= SILENT else now
+    return max(0.0, until - sign.moved)
+
+
+def describe_silence(signs: Sequence[Sign], now: float) -> str:
+    """Describe which rank keeps a run from progressing, and since when; `now` is a Unix time.
+
+    A rank without heartbeats is named first: the others wait for it.
+    """
+    # For display only: here the clocks of hosts are compared. What ends a run is decided by `first_hung`.
+    mute = min(signs, key=lambda sign: sign.written)
+    behind = max(signs, key=lambda sign: _unmoved(sign, now))
+    seconds = now - mute.written
+    if seconds > max(SILENT, LATE * len(signs) / AT_MOST):
+        where = (
+            f"no sign of life of rank {mute.rank} on {mute.host} for {_since(seconds)}"
+        )
+        return f"{where}: its process is stopped, or its node is gone"
+    where = f"no progress of rank {behind.rank} on {behind.host} for {_since(_unmoved(behind, now))}"
+    return f"{where}: it stands still at {behind.phase}"
+
+
+def _since(seconds: float) -> str:
+    return units.duration(int(seconds) // 5 * 5)
+
+
+def describe_hang(hang: Hang) -> str:
+    """Describe a hang in one sentence: "rank 1 on node2 fell silent in epoch 3 after step 12 (…), and …"."""
+    who = "all ranks" if hang.rank is None else f"rank {hang.rank}"
+    if hang.host:
+        who += f" on {hang.host}"
+    if not hang.phase:
+        return f"{who} reported no progress within {hang.seconds:.0f} s"
+    where = (
+        f"in epoch {hang.epoch} after step {hang.step} ({hang.phase})"
+        if hang.epoch
+        else f"at {hang.phase}"
+    )
+    how = (
+        "it stands still"
+        if hang.lives
+        else "its process is stopped, or its node is gone"
+    )
+    if hang.rank is None:
+        how = "none is behind another" if hang.lives else "their processes are stopped"
+    return (
+        f"{who} fell silent {where}, and {how}: nothing moved for {hang.seconds:.0f} s"
+    )
