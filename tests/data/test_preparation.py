@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
+from scalestudy.data import preparation
 from scalestudy.data.preparation import find_prepared, write_set
 from scalestudy.data.sources.source import Contents
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store import preparation
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 

@@ -7,6 +7,25 @@ LONGEST = 200
 """Maximum number of characters of a name in a message."""
 
 
+_RENAME = "Rename the file, or correct the text that is named."
+_OF_PYDANTIC = re.compile("type=string_unicode, input_value=(.*), input_type=str")
+"""What pydantic says of a text with surrogates, such as an argument whose bytes are no UTF-8."""
+_OF_PATHS = ("Symlink loop", "Could not determine home directory")
+"""Messages of RuntimeErrors that `pathlib` raises for a path."""
+_ACTIONS = {
+    errno.ENAMETOOLONG: "Take a shorter name: most file systems end at 255 bytes.",
+    errno.ELOOP: "Mend the symbolic link, or remove it: it leads back to itself, or must not be followed.",
+    errno.EACCES: "Change its permissions, or name another.",
+    errno.EPERM: "Change its permissions, or name another.",
+    errno.ENOSPC: "Make space, or name another folder.",
+    errno.EDQUOT: "Make space in your quota, or name another folder.",
+    errno.EROFS: "Name a folder that can be written to.",
+    errno.ENOTDIR: "A part of that path is a file: name another, or move the file away.",
+    errno.EISDIR: "It is a folder where a file should be: name another, or move it away.",
+    errno.EMFILE: "Raise the limit of open files: ulimit -n 4096.",
+}
+
+
 class ScalestudyError(Exception):
     """An error that a user can act on. The command line prints it without a traceback.
 
@@ -35,22 +54,6 @@ class RunError(ScalestudyError):
     """A run failed (exit code 1)."""
 
 
-_OF_PATHS = ("Symlink loop", "Could not determine home directory")
-"""Messages of RuntimeErrors that `pathlib` raises for a path."""
-_ACTIONS = {
-    errno.ENAMETOOLONG: "Take a shorter name: most file systems end at 255 bytes.",
-    errno.ELOOP: "Mend the symbolic link, or remove it: it leads back to itself, or must not be followed.",
-    errno.EACCES: "Change its permissions, or name another.",
-    errno.EPERM: "Change its permissions, or name another.",
-    errno.ENOSPC: "Make space, or name another folder.",
-    errno.EDQUOT: "Make space in your quota, or name another folder.",
-    errno.EROFS: "Name a folder that can be written to.",
-    errno.ENOTDIR: "A part of that path is a file: name another, or move the file away.",
-    errno.EISDIR: "It is a folder where a file should be: name another, or move it away.",
-    errno.EMFILE: "Raise the limit of open files: ulimit -n 4096.",
-}
-
-
 def explain(error: BaseException) -> ScalestudyError | None:
     """Convert an error caused by the user's files, names or machine to a UserError; return None for a bug.
 
@@ -61,19 +64,7 @@ def explain(error: BaseException) -> ScalestudyError | None:
     text, parts = str(error), None
     match error:
         case OSError():
-            names = [
-                str(name)
-                for name in (error.filename, error.filename2)
-                if name is not None
-            ]
-            shown = " and ".join(
-                name if len(name) <= LONGEST else f"{name[:LONGEST]}…" for name in names
-            )
-            reason = error.strerror or text or type(error).__name__
-            otherwise = "Look after that file or folder, then run the command again."
-            action = _ACTIONS.get(error.errno or 0, otherwise)
-            received = f"{shown}: {reason}" if names else reason
-            parts = "files and folders that can be read and written", received, action
+            return _explain_os_error(error)
         case MemoryError():
             parts = (
                 "data and settings that fit into memory",
@@ -84,9 +75,8 @@ def explain(error: BaseException) -> ScalestudyError | None:
             expected = "a file whose parts are nested a few times"
             parts = expected, "one nested thousands of times", "Correct the file."
         case UnicodeEncodeError() | UnicodeDecodeError():
-            part = error.object[
-                max(0, error.start - LONGEST // 2) : error.end + LONGEST // 2
-            ]
+            first = max(0, error.start - LONGEST // 2)
+            part = error.object[first : error.end + LONGEST // 2]
             parts = "texts and names in UTF-8", f"{part!a}: {error.reason}", _RENAME
         case ValueError() if wrong := _OF_PYDANTIC.search(text):
             parts = (
@@ -109,6 +99,21 @@ def explain(error: BaseException) -> ScalestudyError | None:
     return UserError(*parts) if parts else None
 
 
-_RENAME = "Rename the file, or correct the text that is named."
-_OF_PYDANTIC = re.compile("type=string_unicode, input_value=(.*), input_type=str")
-"""What pydantic says of a text with surrogates, such as an argument whose bytes are no UTF-8."""
+def _explain_os_error(error: OSError) -> UserError:
+    names = []
+    for name in (error.filename, error.filename2):
+        if name is None:
+            continue
+        shown = str(name)
+        if len(shown) > LONGEST:
+            shown = f"{shown[:LONGEST]}…"
+        names.append(shown)
+    received = error.strerror or str(error) or type(error).__name__
+    if names:
+        received = f"{' and '.join(names)}: {received}"
+    otherwise = "Look after that file or folder, then run the command again."
+    return UserError(
+        "files and folders that can be read and written",
+        received,
+        _ACTIONS.get(error.errno or 0, otherwise),
+    )

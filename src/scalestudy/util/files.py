@@ -72,9 +72,8 @@ def replacing(
     """
     temporary = beside or path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     if beside is not None:
-        beside.unlink(
-            missing_ok=True
-        )  # a killed writer's, perhaps of another user of the same group
+        # A killed writer may have left it, perhaps one of another user of the same group.
+        beside.unlink(missing_ok=True)
     # Unlike mkstemp's, with the permissions of any new file: those that the umask and the folder give.
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -88,9 +87,8 @@ def replacing(
             sync_folder(path.parent)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if (
-            isinstance(error, OSError) and not error.filename
-        ):  # a write to a full disk names no file
+        # A write to a full disk names no file.
+        if isinstance(error, OSError) and not error.filename:
             error.filename = str(path)
         raise
 
@@ -161,9 +159,13 @@ def spare_space(folder: Path, size: int = 1 << 16) -> Iterator[None]:
         with suppress(OSError):
             file = held.enter_context(tempfile.TemporaryFile(dir=folder))
             os.posix_fallocate(file.fileno(), 0, size)
-            held.callback(
-                lambda: os.getpid() != owner or file.truncate(0)
-            )  # forked processes may hold it
+
+            def free() -> None:
+                if os.getpid() == owner:
+                    file.truncate(0)
+
+            # Truncated, since forked processes may hold the file, and with it the space.
+            held.callback(free)
         yield
 
 

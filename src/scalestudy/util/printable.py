@@ -14,16 +14,17 @@ def printable(text: str) -> str:
 
     They could move the cursor, overwrite text, set the window title, or fill the clipboard.
     """
-    return _UNSEEN.sub(_name, _COLOUR.sub("", text))
-
-
-def _name(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()
+    return _UNSEEN.sub(lambda match: _spelt_out(match[0]), _COLOUR.sub("", text))
 
 
 def escape(text: str) -> str:
     """Escape, as in Python strings, unprintable characters and those that UTF-8 cannot encode."""
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
+    return "".join(map(_visible, text))
+
+
+def _visible(letter: str) -> str:
+    return letter if letter.isprintable() else _spelt_out(letter)
+
+
+def _spelt_out(letter: str) -> str:
+    return letter.encode("unicode_escape").decode()

@@ -130,15 +130,12 @@ def refuse_target(
 
 def _refuse_unwritable(target: Path) -> None:
     place = Path(os.path.realpath(target))
-    if _of_the_system(target) or (
-        place.exists() and not place.is_dir() and not place.is_file()
-    ):
-        return  # a device or a pipe
-    folder = (
-        place
-        if place.is_dir()
-        else next(each for each in place.parents if each.exists())
-    )
+    is_device_or_pipe = place.exists() and not place.is_dir() and not place.is_file()
+    if _of_the_system(target) or is_device_or_pipe:
+        return
+    folder = place
+    while not folder.is_dir():
+        folder = folder.parent
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass

@@ -55,48 +55,51 @@ def raised_at(traceback: TracebackType | None) -> list[Frame]:
 def error_text(error: BaseException) -> str:
     """Describe an exception in one line, such as "ValueError: no such thing" or "sys.exit(3)"."""
     if isinstance(error, SystemExit):
-        plain = isinstance(error.code, int | str)
-        given = (
-            repr(error.code) if plain else "" if error.code is None else _message(error)
-        )
+        given = ""
+        if isinstance(error.code, int | str):
+            given = repr(error.code)
+        elif error.code is not None:
+            given = _message(error)
         return f"sys.exit({escape(given)[:LONGEST]})"
-    lines = _lines(_message(error))
-    last = next(
-        (
-            i
-            for i, line in enumerate(lines)
-            if not line.endswith((":", "root error(s) found."))
-        ),
-        0,
-    )
-    message = escape(" ".join(lines[: last + 1])[:LONGEST])
-    return f"{type(error).__name__}{': ' if message else ''}{message}"
+    kept = []
+    for line in _lines(_message(error)):
+        kept.append(line)
+        # TensorFlow announces errors in lines of their own; the first other line is the error.
+        if not line.endswith((":", "root error(s) found.")):
+            break
+    else:
+        kept = kept[:1]
+    message = escape(" ".join(kept)[:LONGEST])
+    name = type(error).__name__
+    return f"{name}: {message}" if message else name
 
 
 def _lines(message: str) -> list[str]:
     """Return the non-empty lines of a message, without the traced places that TensorFlow prints first."""
     lines = [line for line in message.splitlines() if line.strip()]
     if lines and lines[0].startswith("Graph execution error:"):
-        own = next(
-            (i for i, line in enumerate(lines) if i and not _TRACED.match(line)), 1
-        )
-        lines[1:own] = []
+        own = 1
+        while own < len(lines) and _TRACED.match(lines[own]):
+            own += 1
+        if own < len(lines):  # else every line is a trace, and all are kept
+            del lines[1:own]
     return [line.strip() for line in lines]
 
 
 def locate_error(error: BaseException) -> str:
     """Describe an exception as `error_text`, with the place in the user's files if it was raised in one."""
+    text = error_text(error)
     frame = user_frame(raised_at(error.__traceback__))
-    return error_text(error) + (f" ({frame})" if frame else "")
+    return f"{text} ({frame})" if frame else text
 
 
 def crashed_at(text: str) -> list[Frame]:
     """Parse the frames that Python's `faulthandler` writes on a fatal signal; return the innermost last."""
-    frames = [
-        Frame(match["file"], int(match["line"]), match["name"])
-        for match in _FAULT.finditer(text)
-    ]
-    return frames[::-1]
+    frames = []
+    for match in _FAULT.finditer(text):
+        frames.append(Frame(match["file"], int(match["line"]), match["name"]))
+    frames.reverse()  # faulthandler writes the most recent call first
+    return frames
 
 
 def _message(error: BaseException) -> str:
@@ -108,12 +111,9 @@ def _message(error: BaseException) -> str:
 
 def _users(file: str) -> bool:
     # TensorFlow's AutoGraph runs a copy of the user's functions, with other line numbers.
-    generated = file.startswith("<") or Path(file).name.startswith(
-        "__autograph_generated"
-    )
-    return not generated and not any(
-        Path(file).is_relative_to(folder) for folder in _installed()
-    )
+    if file.startswith("<") or Path(file).name.startswith("__autograph_generated"):
+        return False
+    return not any(Path(file).is_relative_to(folder) for folder in _installed())
 
 
 @cache

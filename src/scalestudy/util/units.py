@@ -12,13 +12,19 @@ _NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([A-Za-z]+)"
 
 def duration(seconds: float) -> str:
     """Format a duration: `0.05 s`, `1.2 s`, `42 s`, `2:05 min` or `1:02:05 h`."""
+    # Each limit is where the next format would round up: 59.6 s is a minute, 9.96 s is 10 s.
     whole = round(seconds)
+    if seconds < 0.995:
+        return f"{seconds:.2f} s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
     if whole < 60:
-        digits = 2 if seconds < 0.995 else 1 if seconds < 9.95 else 0
-        return f"{seconds:.{digits}f} s"
+        return f"{seconds:.0f} s"
     minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02} min"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"
+    return f"{hours}:{minutes:02}:{rest:02} h"
 
 
 def bytes_of(text: str) -> int:
@@ -27,10 +33,12 @@ def bytes_of(text: str) -> int:
     Raises:
         ValueError: If the text has another form or is zero; the message describes the form.
     """
+    factors = dict(SIZES)
     match = re.fullmatch(r"([1-9]\d*) (\w+)", text)
-    if match is None or match[2] not in dict(SIZES):
+    if match is None or match[2] not in factors:
         raise ValueError('a size such as "32 MiB" (KiB, MiB, GiB)')
-    return int(match[1]) * dict(SIZES)[match[2]]
+    number, unit = match.groups()
+    return int(number) * factors[unit]
 
 
 def seconds_of(text: str) -> float:
@@ -40,14 +48,17 @@ def seconds_of(text: str) -> float:
         ValueError: If the text has another form, names a unit after a smaller one, or is zero.
     """
     text = text.strip()
-    parts = re.findall(_NUMBER, text)
-    units = [TIMES.get(unit, 0.0) for _, unit in parts]
-    from_large_to_small = units == sorted(set(units), reverse=True)
-    seconds = sum(
-        float(number) * unit for (number, _), unit in zip(parts, units, strict=True)
-    )
+    seconds = 0.0
+    lengths = []
+    for number, unit in re.findall(_NUMBER, text):
+        length = TIMES.get(unit, 0.0)
+        lengths.append(length)
+        seconds += float(number) * length
+    # findall skips what it does not know, so the text as a whole is matched too.
     whole = re.fullmatch(f"{_NUMBER}(?: ?{_NUMBER})*", text)
-    if whole is None or 0.0 in units or not from_large_to_small or seconds == 0:
+    known = 0.0 not in lengths
+    from_large_to_small = lengths == sorted(set(lengths), reverse=True)
+    if whole is None or not known or not from_large_to_small or seconds == 0:
         raise ValueError(
             'a time above 0 as "90min" or "1h30m", in s, min (or m), h or d'
         )
@@ -58,8 +69,10 @@ def size(count: float) -> str:
     """Format bytes in binary units with three digits: `64 MiB`."""
     for unit, factor in SIZES:
         if count >= factor:
-            digits = 4 if count / factor >= 1000 else 3
-            return f"{count / factor:.{digits}g} {unit}"
+            number = count / factor
+            # 1000 to 1023 of a unit have a fourth digit, which three would write as an exponent.
+            digits = 4 if number >= 1000 else 3
+            return f"{number:.{digits}g} {unit}"
     return f"{count:g} B"
 
 
@@ -71,17 +84,22 @@ def cost(hours: float, of: str = "", beside: float = 0.0) -> str:
         of: Name of the billed resource ("worker"), to prefix the unit; "" for the unit alone.
         beside: Number of hours of a cost that stands beside it; the larger of both chooses the unit.
     """
-    names = ("hours", "minutes", "seconds") if of else ("h", "min", "s")
+    names = ["h", "min", "s"]
+    if of:
+        names = [f"{of}-hours", f"{of}-minutes", f"{of}-seconds"]
     value, larger, name = hours, max(hours, beside), names[0]
     for smaller in names[1:]:
         if 0 < larger < 0.9995:
             value, larger, name = value * 60, larger * 60, smaller
-    return f"{_three(value)} {of}-{name}" if of else f"{_three(value)} {name}"
+    return f"{_three(value)} {name}"
 
 
 def three_digits(value: float) -> str:
     """Format a number with three digits, as people write it: `0.05`, `12.1`, `1,013`."""
-    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
+    # From here on, `g` would round to four digits and write an exponent.
+    if value >= 999.5:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def format_scaled(value: float, unit: str) -> str:
@@ -94,6 +112,11 @@ def format_scaled(value: float, unit: str) -> str:
 
 def _three(value: float) -> str:
     """Format three significant digits, never with an exponent."""
+    if value <= 0:
+        return "0"
     if value >= 99.95:
         return f"{value:,.0f}"
-    return f"{value:.{max(0, 2 - floor(log10(value * 1.0005)))}f}" if value > 0 else "0"
+    # The factor lifts what rounds up to the next power of ten, such as 9.996 to 10.0.
+    before_the_point = floor(log10(value * 1.0005)) + 1
+    decimals = max(0, 3 - before_the_point)
+    return f"{value:.{decimals}f}"

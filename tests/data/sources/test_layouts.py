@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_settings import data_of
+from scalestudy.data import preparation
 from scalestudy.data.left_out import LeftOut
 from scalestudy.data.preparation import find_set
 from scalestudy.data.sources.files import NO_IMAGE, NOT_TAKEN
 from scalestudy.data.sources.layouts import list_samples
 from scalestudy.data.split import ensure_split
-from scalestudy.data.store import preparation
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
