@@ -22,6 +22,7 @@ from scalestudy.features.proposal.panel import find_panel
 from scalestudy.features.proposal.panel import request_of as request_of_panel
 from scalestudy.launch import local_run as run
 from scalestudy.launch.environments import refuse_missing_software
+from scalestudy.launch.launcher import Options
 from scalestudy.report.formats import to_csv
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
@@ -209,6 +210,22 @@ def test_on_a_machine_that_stays_busy_disturbed_times_count_in_the_end(
     assert [counts[strategy, workers, "timed"] for strategy, workers in rows] == [
         MOST_DISTURBED
     ] * 4
+
+
+def test_disturbed_runs_are_repeated_on_request_and_not_before_every_batch(
+    request_, launcher
+):
+    launcher.disturb = {
+        f"native-w{n}-s{seed}-timing" for n in (1, 2) for seed in (0, 1)
+    }
+    decided(request_, Limits(36000), until="timed")
+    timed = {point.name for point in launcher.points}
+    launcher.points.clear()
+    decided(request_, Limits(36000), options=Options(repeat=True))
+    runs = Counter(point.name for point in launcher.points)
+    assert "native-w2-s0" in runs
+    assert timed.intersection(runs) == launcher.disturb
+    assert set(runs.values()) == {1}
 
 
 def test_rows_that_always_share_their_cores_with_another_study_have_no_times(
