@@ -413,6 +413,24 @@ def _doc(model: Any) -> str:
     return " ".join((model.__doc__ or "").split())
 
 
+def removed_names() -> str:
+    """Tables of what existed once and what to do instead, by where it was written."""
+    from scalestudy.config.removed import removed
+
+    titles = {
+        "study": "Keys of study files",
+        "site": "Keys of site profiles",
+        "options": "Options",
+        "commands": "Commands",
+    }
+    lines = []
+    for kind, names in removed().items():
+        lines += [f"## {titles[kind]}", "", "| Removed | Instead |", "|-|-|"]
+        lines += [f"| `{name}` | {prose(action)} |" for name, action in names.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
 def prose(text: str | None) -> str:
     """Convert a text of the code to one line of Markdown; backticks and matches of `CODE` become code."""
     line = " ".join((text or "").replace("\b", "").split())
@@ -456,4 +474,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "records": records,
     "costs": costs,
     "parameters": parameters,
+    "removed": removed_names,
 }
