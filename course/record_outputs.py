@@ -27,7 +27,10 @@ def record(file: Path) -> None:
     notebook = nbformat.read(file, as_version=4)
     exercise = notebook.cells.pop()
     place = {"metadata": {"path": str(HERE)}}
-    NotebookClient(notebook, timeout=1800, resources=place).execute()
+    client = NotebookClient(
+        notebook, timeout=1800, resources=place, coalesce_streams=True
+    )
+    client.execute()
     for cell in notebook.cells:
         # Times of each cell would change with every recording.
         cell.metadata.pop("execution", None)

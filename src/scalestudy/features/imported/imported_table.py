@@ -260,19 +260,18 @@ def _runs_of_epochs(
 def _understood(
     columns: Mapping[str, ImportedColumn], kind: RowKind, times: TimesOf | None
 ) -> str:
-    """Say what a row is, and the column of each role."""
+    """Say what a row is, and each column that is used, with its meaning if the name does not say it."""
     parts = []
     for role, column in columns.items():
-        named = shown(column.name)
-        is_time = role in TIMES
-        unit = (
-            " (in seconds)"
-            if is_time and column.factor == 1 and not _states_unit(column.name)
-            else ""
-        )
         meaning = _MEANINGS.get((role, times), role)
-        parts.append(f"{meaning} from {named}{unit}")
-    return f"A row is {'an epoch of a run' if kind == 'epoch' else 'a run'}: {', '.join(parts)}."
+        remarks = [meaning] if meaning != column.name else []
+        if role in TIMES and column.factor == 1 and not _states_unit(column.name):
+            remarks.append("in seconds")
+        parts.append(
+            shown(column.name) + (f" ({', '.join(remarks)})" if remarks else "")
+        )
+    row = "An epoch is a row. " if kind == "epoch" else ""
+    return f"{row}Columns used: {', '.join(parts)}."
 
 
 _MEANINGS: dict[tuple[str, TimesOf | None], str] = {
