@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 import synthetic
-from scalestudy.analysis.findings import read_study, runs_of
+from scalestudy.analysis.findings import read_study
+from scalestudy.analysis.study_runs import runs_of
 from scalestudy.launch.study_status import KILLED, study_status
 
 

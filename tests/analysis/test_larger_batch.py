@@ -7,8 +7,9 @@ import mlperf
 import synthetic
 from runs_to_target import TARGET, learning
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.larger_batch import fit_critical_batch, samples_needed
+from scalestudy.analysis.larger_batch import fit_critical_batch
 from scalestudy.analysis.statistics import student
+from scalestudy.analysis.wording.larger_batch import samples_needed
 
 
 def runs_of(qualities, strategy="native", seeds=3, **options):

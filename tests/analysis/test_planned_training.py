@@ -7,12 +7,13 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.decision import Criteria
-from scalestudy.analysis.findings import analyse, as_training
+from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.planned_training import (
     PlannedTraining,
     planned_seconds,
     time_parts,
 )
+from scalestudy.analysis.study_runs import as_training
 from scalestudy.store.records import EpochRecord, Timing
 
 START, COMPILE, SAVING = 20.0, 12.0, 1.5

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import synthetic
-from scalestudy.analysis.findings import as_training, runs_of
 from scalestudy.analysis.measures import equal_updates, measure_rows
 from scalestudy.analysis.quality import Failures, count_failures, judge, pool
 from scalestudy.analysis.runs import group_runs, key_of
+from scalestudy.analysis.study_runs import as_training, runs_of
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Timing
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.analysis.advice import UNDONE
+from scalestudy.analysis.wording.advice import UNDONE
 from scalestudy.app.survey import request_of, survey
 from scalestudy.config.parse import load_study
 from scalestudy.launch.job_view import UNKNOWN, JobView

@@ -1,13 +1,10 @@
 """The analysis of a whole study, from its folder or its runs: everything that a report shows."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scalestudy.analysis.advice import Advice, advise, quality_warnings
 from scalestudy.analysis.decision import DEFAULTS, Criteria, Decision, decide
-from scalestudy.analysis.larger_batch import causes, quality_holds, usefulness
 from scalestudy.analysis.measures import (
     Measures,
     is_virtual,
@@ -18,30 +15,27 @@ from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.plausibility import with_doubts
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.quality import accepted_loss
-from scalestudy.analysis.rounds import warn_of_rows_apart
-from scalestudy.analysis.runs import Key, Planned, Run, group_runs, read_epochs
+from scalestudy.analysis.runs import Key, Planned, Run, group_runs
 from scalestudy.analysis.same_model import keep_models_apart
 from scalestudy.analysis.scaling_model import Model, model_of, series_of
+from scalestudy.analysis.study_runs import planned_of, runs_of
 from scalestudy.analysis.study_table import Row, best_single, rows_of
 from scalestudy.analysis.switching import Switch, switching_length
 from scalestudy.analysis.to_target import useful_speed_ups
-from scalestudy.config.expand import point_name
+from scalestudy.analysis.wording.advice import Advice, advise
+from scalestudy.analysis.wording.larger_batch import causes, quality_holds, usefulness
+from scalestudy.analysis.wording.rounds import warn_of_rows_apart
+from scalestudy.analysis.wording.runs import left_out, quality_warnings
 from scalestudy.config.metric_senses import gain
 from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.config.settings import PlanSettings
-from scalestudy.launch.launcher import Overview, PointStatus
+from scalestudy.launch.launcher import Overview
 from scalestudy.launch.queue.site_profile import billing_unit
 from scalestudy.launch.study_status import study_status
-from scalestudy.store.record_file import CHECKSUMS
-from scalestudy.store.run_folder import EPOCHS, GALLERY, RANKS, RunFolder
 from scalestudy.store.study_folder import StudyFolder
 
-MOST_NAMED = 3
-"""Largest number of runs that are named with what is left out of them."""
 _RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
 """Words for the rules by which the learning rate follows the global batch."""
-MEASURED = ("steps", "input")
-"""Phases that make up the training time."""
 
 
 @dataclass(frozen=True)
@@ -183,21 +177,6 @@ def analyse(
     )
 
 
-def left_out(runs: Sequence[Run]) -> list[str]:
-    """Sentences on records of runs that are damaged or differ from their checksums."""
-    wrong = [run for run in runs if run.damage]
-    sentences = [
-        f"Records of {run.result.name} are left out: {'; '.join(run.damage)}."
-        " See `scalestudy status --verify`."
-        for run in wrong[:MOST_NAMED]
-    ]
-    if len(wrong) > MOST_NAMED:
-        sentences.append(
-            f"Records of {len(wrong) - MOST_NAMED} more runs are left out."
-        )
-    return sentences
-
-
 def _target_quality(rows: Sequence[Row], margin: QualityMargin | None) -> float | None:
     """Quality of the best one-worker row minus the accepted loss; None if unknown."""
     best = best_single(rows)
@@ -257,7 +236,7 @@ def read_study(
     return analyse(
         folder.name,
         [run for status in overview.points for run in runs_of(status, folder.path)],
-        [_planned(status, folder.path) for status in overview.points],
+        [planned_of(status, folder.path) for status in overview.points],
         Criteria(
             plan.efficiency,
             bill or billing_unit(folder) or "worker",
@@ -276,110 +255,3 @@ def read_study(
 def rate_rule(scaling: str, *, tuned: bool) -> str:
     """Words for the rule by which the learning rate grew with the batch; "" if tuned or unknown."""
     return "" if tuned else _RULES.get(scaling, "")
-
-
-def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
-    """Yield the finished run of a point, also as that of each point with the same training.
-
-    Damage to its records of epochs is noted, not raised, and so are records that differ from their checksums,
-    which are left out.
-    """
-    if not status.run or not status.result:
-        return
-    point, folder, result = status.point, status.run, status.result
-    altered = _altered(folder)
-    epochs, wrong = ((), []) if EPOCHS in altered else read_epochs(folder.path)
-    if not wrong and EPOCHS not in altered and len(epochs) != result.epochs:
-        wrong = [f"{EPOCHS} holds {len(epochs)} of {result.epochs} epochs"]
-    wrong += [f"{name} differs from its checksum in {CHECKSUMS}" for name in altered]
-    held, noted = folder.allocations(), folder.disturbance()
-    run = as_training(
-        Run(
-            result,
-            epochs,
-            _relative(folder, study),
-            () if RANKS in altered else tuple(folder.ranks()),
-            tuple(wrong),
-            None if GALLERY in altered else folder.gallery_record(),
-            allocations=held.jobs if held else (),
-            busy=noted.words if noted else None,
-        )
-    )
-    yield run
-    for swept in point.also:
-        name = point_name(point.strategy, point.workers, point.seed, swept)
-        yield replace(
-            run, result=run.result.model_copy(update={"name": name, "swept": swept})
-        )
-
-
-def _altered(folder: RunFolder) -> list[str]:
-    """Records beside the result that differ from their checksums; if these are damaged, none is known to."""
-    with suppress(OSError, ValueError):
-        return folder.differing((EPOCHS, RANKS, GALLERY))
-    return []
-
-
-def _planned(status: PointStatus, study: Path) -> Planned:
-    point = status.point
-    return Planned(
-        name=point.name,
-        strategy=point.strategy,
-        workers=point.workers,
-        seed=point.seed,
-        state=status.state,
-        swept=tuple(sorted(point.swept.items())),
-        folder=_relative(status.run, study) if status.run else None,
-        reason=status.reason or None,
-    )
-
-
-def _relative(run: RunFolder, study: Path) -> str:
-    return str(run.path).removeprefix(f"{study}/")
-
-
-def as_training(run: Run) -> Run:
-    """The training that a timing run stands for, with computed times; any other run as it is.
-
-    Start-up and compilation are the timing run's own. Steps after the warm-up take the measured step time,
-    evaluations after the first take the time of the second, and the model is saved once more. Energy and
-    traffic are unknown.
-    """
-    timing, result = run.result.timing, run.result
-    wall = run.wall_seconds
-    if timing is None or result.training_seconds is None or wall is None:
-        return run
-    step = timing.seconds / timing.steps
-    training = (
-        timing.warm_up_seconds + (timing.training_updates - timing.warm_up_steps) * step
-    )
-    evaluation = (
-        max(0, timing.training_evaluations - len(timing.evaluations))
-        * timing.evaluations[-1]
-    )
-    saving = result.phases.get("saving", 0.0)
-    phases = dict(result.phases)
-    done = sum(phases.get(name, 0.0) for name in MEASURED)
-    phases |= {
-        name: phases[name] * training / done for name in MEASURED if phases.get(name)
-    }
-    phases["evaluation"] = phases.get("evaluation", 0.0) + evaluation
-    phases["saving"] = 2 * saving
-    computed = {
-        "epochs": timing.training_epochs,
-        "updates": timing.training_updates,
-        "phases": phases,
-        "samples_processed": timing.training_samples,
-        "training_seconds": training,
-        "wall_seconds": wall - result.training_seconds + training + evaluation + saving,
-        "gpus": [use.model_copy(update={"joules": None}) for use in result.gpus],
-        "nodes": [type(use)(rank=use.rank) for use in result.nodes],
-        "processes": [],
-    }
-    return replace(
-        run,
-        result=result.model_copy(update=computed),
-        epochs=(),
-        damage=(),
-        allocations=(),
-    )

@@ -1,15 +1,9 @@
-"""The rows beside the chosen one: what the next larger and the next smaller number of workers would give.
+"""The rows beside the chosen one that were faster and not chosen.
 
 Whoever defends a choice is asked about its neighbours, not about the fastest of all rejected rows.
 """
 
-from collections.abc import Sequence
-
 from scalestudy.analysis.decision import Decision, PassedOver
-from scalestudy.analysis.runs import Key
-from scalestudy.analysis.scaling_model import Model
-from scalestudy.analysis.statistics import Estimate
-from scalestudy.util import units
 
 
 def nearest_passed_over(decision: Decision, most: int) -> list[PassedOver]:
@@ -29,59 +23,3 @@ def nearest_passed_over(decision: Decision, most: int) -> list[PassedOver]:
     rest = [row for row in decision.passed_over if row not in near]
     rest.sort(key=lambda row: row.key.workers)
     return (near or rest)[:most]
-
-
-def next_smaller(decision: Decision) -> str:
-    """Time and cost efficiency of the next smaller number of workers with the same strategy; "" if none."""
-    choice, chosen = decision.choice, decision.price
-    if choice is None or chosen is None or chosen.basis == "rate":
-        return ""
-    smaller = [
-        key
-        for key in decision.prices
-        if key.series == choice.series and key.workers < choice.workers
-    ]
-    if not smaller:
-        return ""
-    key = max(smaller, key=lambda key: key.workers)
-    price = decision.prices[key]
-    if key == decision.reference or price.efficiency.value is None:
-        return ""
-    slower = price.duration / chosen.duration
-    return (
-        f"Next smaller: {key.label} takes {units.duration(price.duration)}, {slower:.2f} times as long, at a"
-        f" cost efficiency of {_with_ends(price.efficiency)}."
-    )
-
-
-def beyond_the_edge(
-    decision: Decision, rows: Sequence[Key], models: Sequence[Model]
-) -> str:
-    """What twice the workers are predicted to give, if the choice is the largest number measured; else ""."""
-    choice = decision.choice
-    if choice is None or decision.kind != "ask":
-        return ""
-    if any(
-        key.workers > choice.workers for key in rows if key.variant == choice.variant
-    ):
-        return ""
-    double = 2 * choice.workers
-    model = next(
-        (model for model in models if model.series.key.series == choice.series), None
-    )
-    if model is None or model.fit is None or model.lack_of_fit:
-        return f"{choice.workers} workers are the largest number measured: measure {double}, too."
-    efficiency = model.predict(double).efficiency
-    return (
-        f"{choice.workers} workers are the largest number measured. For {double}, a scaling efficiency of"
-        f" {_with_ends(efficiency)} is predicted: measure it."
-    )
-
-
-def _with_ends(estimate: Estimate) -> str:
-    text = f"{estimate.value:.2f}"
-    return (
-        text
-        if estimate.low is None
-        else f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"
-    )

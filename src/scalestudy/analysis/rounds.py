@@ -23,8 +23,6 @@ HOURS = 0.03
 ASSUMED = 2.0
 """Degrees of freedom of the assumed value."""
 BETWEEN = Variance(HOURS**2, ASSUMED)
-MOST_NAMED = 4
-"""Rows that a warning names."""
 CURVE = 3
 """Parameters of the smooth curve: a parabola of log time over log workers."""
 
@@ -90,21 +88,6 @@ class Rounds:
 
 TOGETHER = Rounds()
 """All runs of a block were taken in one round."""
-
-
-def warn_of_rows_apart(rounds: Rounds, values: Mapping[Key, Values]) -> list[str]:
-    """Return a sentence on rows of our own that were run apart from the rest; empty if there are none."""
-    alone = rounds.alone(values)
-    if not alone:
-        return []
-    labels = ", ".join(key.label for key in alone[:MOST_NAMED])
-    if len(alone) > MOST_NAMED:
-        labels += f" and {len(alone) - MOST_NAMED} more"
-    return [
-        f"Not run in rounds with the other rows: {labels}. The machine may have been faster or slower in that"
-        f" hour, so intervals of speed-ups allow for {math.sqrt(rounds.between.value):.0%} between rows. One"
-        " more seed of all rows is run in a round."
-    ]
 
 
 def rounds_of(

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
-    from scalestudy.analysis.advice import Advice
     from scalestudy.analysis.findings import Findings
+    from scalestudy.analysis.wording.advice import Advice
     from scalestudy.report.figure import Figure
 
 

@@ -6,16 +6,14 @@ from functools import partial
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.larger_batch import samples_needed
-from scalestudy.analysis.scaling_model import (
-    TIMES,
-    Model,
-    Prediction,
+from scalestudy.analysis.scaling_model import TIMES, Model, Prediction
+from scalestudy.analysis.study_table import Row
+from scalestudy.analysis.wording.larger_batch import samples_needed
+from scalestudy.analysis.wording.scaling_model import (
     describe_fit,
     describe_work,
     model_sentences,
 )
-from scalestudy.analysis.study_table import Row
 from scalestudy.report import figure_data
 from scalestudy.report.document import (
     Block,

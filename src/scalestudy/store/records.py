@@ -317,7 +317,7 @@ PROVING_STEPS = 3
 class Timing(Record):
     """What a timing run measured, and how long the training is that it stands for.
 
-    `analysis.findings` computes the time of that training.
+    `analysis.study_runs` computes the time of that training.
     """
 
     warm_up_steps: Count

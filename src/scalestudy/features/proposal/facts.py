@@ -13,9 +13,10 @@ from scalestudy.analysis.planned_training import PlannedTraining, time_parts
 from scalestudy.analysis.price import is_undecided
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import metric_label
-from scalestudy.analysis.scaling_model import describe_fit, model_sentences, nodes_of
+from scalestudy.analysis.scaling_model import nodes_of
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row
+from scalestudy.analysis.wording.scaling_model import describe_fit, model_sentences
 from scalestudy.config.point import REPEATS
 from scalestudy.plugins.engines import package_labels
 from scalestudy.report.notes import environments

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
-from scalestudy.analysis.larger_batch import quality_holds
 from scalestudy.analysis.runs import metric_label, quality_sense
 from scalestudy.analysis.study_table import Row
+from scalestudy.analysis.wording.larger_batch import quality_holds
 from scalestudy.config.file import study_toml
 from scalestudy.config.metric_senses import gain
 from scalestudy.config.toml_text import comment

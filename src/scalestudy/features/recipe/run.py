@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from scalestudy.analysis.divergence import failures
-from scalestudy.analysis.findings import runs_of
 from scalestudy.analysis.runs import Run, quality_sense
+from scalestudy.analysis.study_runs import runs_of
 from scalestudy.app.follow import Listener
 from scalestudy.app.run_study import run_points
 from scalestudy.app.survey import Request, Survey, survey

@@ -5,19 +5,15 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.decision import Decision, PassedOver
 from scalestudy.analysis.measures import Measures, gather_keys
-from scalestudy.analysis.moving_statistics import warning_of
-from scalestudy.analysis.neighbours import (
-    beyond_the_edge,
-    nearest_passed_over,
-    next_smaller,
-)
+from scalestudy.analysis.neighbours import nearest_passed_over
 from scalestudy.analysis.price import Price, is_undecided
 from scalestudy.analysis.quality import Verdict, format_signed
-from scalestudy.analysis.runs import Key, Planned, Run, metric_label
+from scalestudy.analysis.runs import Key, Planned, metric_label
 from scalestudy.analysis.scaling_model import Model
 from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.switching import Switch
+from scalestudy.analysis.wording.neighbours import beyond_the_edge, next_smaller
 from scalestudy.config.metric_senses import gain
 from scalestudy.store.state import State
 from scalestudy.util import units
@@ -438,25 +434,6 @@ def _open_questions(
             f"Costs and qualities are relative to {decision.reference.label}: {decision.no_single}. {remedy}"
         )
     return questions + _untimed(rows)
-
-
-def quality_warnings(runs: Sequence[Run]) -> list[str]:
-    """One sentence for the run whose moving statistics hold most of their initial values, if too much."""
-    held = [run.result for run in runs if run.result.initial_statistics is not None]
-    if not held:
-        return []
-    most = max(held, key=lambda result: result.initial_statistics or 0.0)
-    warning = warning_of(most.initial_statistics, most.updates)
-    remedy = (
-        "Call torch.optim.swa_utils.update_bn before evaluating."
-        if most.by_script
-        else 'Set batch_norm = "fresh" under [train].'
-    )
-    return (
-        [f"Quality says little about {most.name}. {warning}. {remedy}"]
-        if warning
-        else []
-    )
 
 
 def _unfinished(planned: Sequence[Planned]) -> list[str]:

@@ -1,0 +1,123 @@
+"""The finished runs of a study's folder, as the analysis sees them."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from scalestudy.analysis.runs import Planned, Run, read_epochs
+from scalestudy.config.expand import point_name
+from scalestudy.launch.launcher import PointStatus
+from scalestudy.store.record_file import CHECKSUMS
+from scalestudy.store.run_folder import EPOCHS, GALLERY, RANKS, RunFolder
+
+MEASURED = ("steps", "input")
+"""Phases that make up the training time."""
+
+
+def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
+    """Yield the finished run of a point, also as that of each point with the same training.
+
+    Damage to its records of epochs is noted, not raised, and so are records that differ from their checksums,
+    which are left out.
+    """
+    if not status.run or not status.result:
+        return
+    point, folder, result = status.point, status.run, status.result
+    altered = _altered(folder)
+    epochs, wrong = ((), []) if EPOCHS in altered else read_epochs(folder.path)
+    if not wrong and EPOCHS not in altered and len(epochs) != result.epochs:
+        wrong = [f"{EPOCHS} holds {len(epochs)} of {result.epochs} epochs"]
+    wrong += [f"{name} differs from its checksum in {CHECKSUMS}" for name in altered]
+    held, noted = folder.allocations(), folder.disturbance()
+    run = as_training(
+        Run(
+            result,
+            epochs,
+            _relative(folder, study),
+            () if RANKS in altered else tuple(folder.ranks()),
+            tuple(wrong),
+            None if GALLERY in altered else folder.gallery_record(),
+            allocations=held.jobs if held else (),
+            busy=noted.words if noted else None,
+        )
+    )
+    yield run
+    for swept in point.also:
+        name = point_name(point.strategy, point.workers, point.seed, swept)
+        yield replace(
+            run, result=run.result.model_copy(update={"name": name, "swept": swept})
+        )
+
+
+def _altered(folder: RunFolder) -> list[str]:
+    """Records beside the result that differ from their checksums; if these are damaged, none is known to."""
+    with suppress(OSError, ValueError):
+        return folder.differing((EPOCHS, RANKS, GALLERY))
+    return []
+
+
+def planned_of(status: PointStatus, study: Path) -> Planned:
+    """A point of the study with the state of its newest run."""
+    point = status.point
+    return Planned(
+        name=point.name,
+        strategy=point.strategy,
+        workers=point.workers,
+        seed=point.seed,
+        state=status.state,
+        swept=tuple(sorted(point.swept.items())),
+        folder=_relative(status.run, study) if status.run else None,
+        reason=status.reason or None,
+    )
+
+
+def _relative(run: RunFolder, study: Path) -> str:
+    return str(run.path).removeprefix(f"{study}/")
+
+
+def as_training(run: Run) -> Run:
+    """The training that a timing run stands for, with computed times; any other run as it is.
+
+    Start-up and compilation are the timing run's own. Steps after the warm-up take the measured step time,
+    evaluations after the first take the time of the second, and the model is saved once more. Energy and
+    traffic are unknown.
+    """
+    timing, result = run.result.timing, run.result
+    wall = run.wall_seconds
+    if timing is None or result.training_seconds is None or wall is None:
+        return run
+    step = timing.seconds / timing.steps
+    training = (
+        timing.warm_up_seconds + (timing.training_updates - timing.warm_up_steps) * step
+    )
+    evaluation = (
+        max(0, timing.training_evaluations - len(timing.evaluations))
+        * timing.evaluations[-1]
+    )
+    saving = result.phases.get("saving", 0.0)
+    phases = dict(result.phases)
+    done = sum(phases.get(name, 0.0) for name in MEASURED)
+    phases |= {
+        name: phases[name] * training / done for name in MEASURED if phases.get(name)
+    }
+    phases["evaluation"] = phases.get("evaluation", 0.0) + evaluation
+    phases["saving"] = 2 * saving
+    computed = {
+        "epochs": timing.training_epochs,
+        "updates": timing.training_updates,
+        "phases": phases,
+        "samples_processed": timing.training_samples,
+        "training_seconds": training,
+        "wall_seconds": wall - result.training_seconds + training + evaluation + saving,
+        "gpus": [use.model_copy(update={"joules": None}) for use in result.gpus],
+        "nodes": [type(use)(rank=use.rank) for use in result.nodes],
+        "processes": [],
+    }
+    return replace(
+        run,
+        result=result.model_copy(update=computed),
+        epochs=(),
+        damage=(),
+        allocations=(),
+    )

@@ -1,0 +1,45 @@
+"""Sentences on single runs: records that are left out, and qualities that say little."""
+
+from collections.abc import Sequence
+
+from scalestudy.analysis.moving_statistics import warning_of
+from scalestudy.analysis.runs import (
+    Run,
+)
+
+MOST_NAMED = 3
+"""Largest number of runs that are named with what is left out of them."""
+
+
+def left_out(runs: Sequence[Run]) -> list[str]:
+    """Sentences on records of runs that are damaged or differ from their checksums."""
+    wrong = [run for run in runs if run.damage]
+    sentences = [
+        f"Records of {run.result.name} are left out: {'; '.join(run.damage)}."
+        " See `scalestudy status --verify`."
+        for run in wrong[:MOST_NAMED]
+    ]
+    if len(wrong) > MOST_NAMED:
+        sentences.append(
+            f"Records of {len(wrong) - MOST_NAMED} more runs are left out."
+        )
+    return sentences
+
+
+def quality_warnings(runs: Sequence[Run]) -> list[str]:
+    """One sentence for the run whose moving statistics hold most of their initial values, if too much."""
+    held = [run.result for run in runs if run.result.initial_statistics is not None]
+    if not held:
+        return []
+    most = max(held, key=lambda result: result.initial_statistics or 0.0)
+    warning = warning_of(most.initial_statistics, most.updates)
+    remedy = (
+        "Call torch.optim.swa_utils.update_bn before evaluating."
+        if most.by_script
+        else 'Set batch_norm = "fresh" under [train].'
+    )
+    return (
+        [f"Quality says little about {most.name}. {warning}. {remedy}"]
+        if warning
+        else []
+    )

@@ -1,0 +1,75 @@
+"""Sentences on scaling models: their terms, how well they fit, and the limit of speed-up."""
+
+from scalestudy.analysis.scaling_model import TIMES, Model
+from scalestudy.util import units
+
+NAMES = {
+    "fixed": "a part that does not shrink with the workers",
+    "constant": "communication that does not grow",
+    "ring": "ring communication",
+    "log": "communication or waiting that grows with log₂ n",
+    "linear": "communication with each worker in turn",
+    "second node": "communication between nodes",
+}
+"""Meaning of the terms other than computation."""
+
+
+def model_sentences(model: Model) -> list[str]:
+    """Sentences on the limit of speed-up, lack of fit, and numbers of workers that are left out."""
+    if model.fit is None:
+        return []
+    sentences, limit = [], model.limit
+    if limit.value is not None and limit.low is not None and limit.high is not None:
+        relative = (
+            f" (relative to {model.reference} workers)" if model.reference > 1 else ""
+        )
+        sentences.append(
+            f"If times continue as measured, speed-up{relative} stays below"
+            f" {units.three_digits(limit.value)} (95 % interval {units.three_digits(limit.low)} to"
+            f" {units.three_digits(limit.high)}) for any number of workers."
+        )
+    if model.lack_of_fit:
+        count, off = model.fit.worst
+        sentences.append(
+            f"The scaling model misses something: it is off by {100 * abs(off):.2g} % at {_workers(count)},"
+            " so its predictions are unreliable."
+        )
+    if model.series.others:
+        others = ", ".join(map(str, model.series.others))
+        sentences.append(
+            "Left out of the scaling model, because they processed a different number of samples:"
+            f" {others} workers."
+        )
+    return sentences
+
+
+def describe_fit(model: Model, name: str) -> str:
+    """The model, its terms, and how well it fits. `name` is the name of the series."""
+    fit, series = model.fit, model.series
+    assert fit is not None
+    of = "" if series.of == "training" else f" ({TIMES[series.of].lower()})"
+    parts = [NAMES[part] for part in fit.parts if part in NAMES]
+    consists = f"with {' and '.join(parts)}" if parts else "with parallel work only"
+    count, off = fit.worst
+    held = f"Mean times deviate from it by at most {100 * abs(off):.2g} % (at {_workers(count)})."
+    text = f"{name}: {fit.written}{of}, {consists}. "
+    return text + ("Mean times agree with it." if abs(off) < 1e-6 else held)
+
+
+def describe_work(model: Model) -> str:
+    """What is equal of all trainings, and how the number of updates changes."""
+    series = model.series
+    if series.of != "training" or not series.samples:
+        return "strong scaling, assuming that every run did the same work, which is not recorded"
+    updates = {
+        "growing": ", with fewer updates on more workers, since the global batch grows",
+        "fixed": ", with the same number of updates, since the global batch is fixed",
+        None: "",
+    }[series.update if len(series.different) > 1 else None]
+    return (
+        f"strong scaling: every training processes {series.samples:,} samples{updates}"
+    )
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker" + ("" if count == 1 else "s")
