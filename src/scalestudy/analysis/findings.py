@@ -1,13 +1,12 @@
 """The analysis of a whole study, from its folder or its runs: everything that a report shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalestudy.analysis.decision import DEFAULTS, Criteria, Decision, decide
 from scalestudy.analysis.measures import (
     Measures,
-    is_virtual,
     measure_planned,
     measure_rows,
 )
@@ -15,15 +14,15 @@ from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.plausibility import with_doubts
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.quality import accepted_loss
-from scalestudy.analysis.runs import Key, Planned, Run, group_runs
+from scalestudy.analysis.runs import Key, Planned, Run, RunsByRow, group_runs
 from scalestudy.analysis.same_model import keep_models_apart
 from scalestudy.analysis.scaling_model import Model, model_of, series_of
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_runs import planned_of, runs_of
 from scalestudy.analysis.study_table import Row, best_single, rows_of
 from scalestudy.analysis.switching import Switch, switching_length
-from scalestudy.analysis.to_target import useful_speed_ups
+from scalestudy.analysis.to_target import Useful, useful_speed_ups
 from scalestudy.analysis.wording.advice import Advice, advise
-from scalestudy.analysis.wording.larger_batch import causes, quality_holds, usefulness
 from scalestudy.analysis.wording.rounds import warn_of_rows_apart
 from scalestudy.analysis.wording.runs import left_out, quality_warnings
 from scalestudy.config.metric_senses import gain
@@ -94,79 +93,62 @@ def analyse(
     """
     runs, other_models = keep_models_apart(runs)
     measures = measure_rows(group_runs(runs), criteria.planned)
-    groups, margin = measures.groups, criteria.margin
-    rows = rows_of(measures, margin)
+    groups = measures.groups
+    rows = rows_of(measures, criteria.margin)
     # Runs from other tools are shown beside our own, but get no advice: their work may differ.
     ours = [row for row in rows if not row.source] or rows
-    wanted = _target_quality(ours, margin) if target_quality is None else target_quality
-    keys = [row.key for row in ours]
-    useful = {} if wanted is None else useful_speed_ups(keys, measures, wanted)
-    # More samples than on the baseline are significant if the whole interval is above 1.
-    samples = {
-        key: found.ratio
-        for key, found in useful.items()
-        if (found.ratio.low or 0.0) > 1
-    }
+    wanted = target_quality
+    if wanted is None:
+        wanted = _target_quality(ours, criteria.margin)
+    useful: dict[Key, Useful] = {}
+    if wanted is not None:
+        useful = useful_speed_ups([row.key for row in ours], measures, wanted)
 
     def decision_for(training: PlannedTraining) -> Decision:
         measured = replace(measures, planned_seconds=measure_planned(groups, training))
         asked = replace(criteria, planned=training)
+        samples = _significantly_more(useful)
         found = decide(ours, measured, asked, planned=planned, samples=samples)
         return with_doubts(found, ours, measured, useful)
 
     decision = decision_for(criteria.planned)
     if other_models and decision.choice:
-        decision = replace(
-            decision, provisional=(*decision.provisional, "other-models")
-        )
-    lengths = {run.result.epochs for key in keys for run in groups[key]} - {None}
+        reasons = (*decision.provisional, "other-models")
+        decision = replace(decision, provisional=reasons)
     switch = None
+    epochs = _common_epochs(ours, groups)
     # Runs of unequal lengths, and numbers from elsewhere, say nothing about longer trainings.
-    if criteria.planned.as_measured and decision.times_are_whole and len(lengths) == 1:
-        switch = switching_length(decision, max(filter(None, lengths)), decision_for)
-    rows = [
-        replace(row, price=decision.prices.get(row.key), useful=useful.get(row.key))
-        for row in rows
-    ]
-    choice = decision.choice
+    if criteria.planned.as_measured and decision.times_are_whole and epochs:
+        switch = switching_length(decision, epochs, decision_for)
+    priced = []
+    for row in rows:
+        price, found = decision.prices.get(row.key), useful.get(row.key)
+        priced.append(replace(row, price=price, useful=found))
     models = tuple(model_of(series, groups) for series in series_of(measures))
     advice = advise(
-        [row for row in rows if not row.source] or rows,
+        [row for row in priced if not row.source] or priced,
         decision,
         measures,
         planned,
-        rate_rule if len({row.global_batch for row in ours}) > 1 else "",
-        switch,
-        models,
-    )
-    virtual = {
-        key: verdict
-        for key, verdict in decision.verdicts.items()
-        if is_virtual(groups[key])
-    }
-    held, why = quality_holds(virtual), causes(decision.verdicts, measures)
-    if held and len(virtual) == len(groups):
-        advice = replace(advice, headline=held.pop(0))
-    apart = warn_of_rows_apart(
-        measures.wall_seconds.rounds, measures.wall_seconds.values
-    )
-    gained = [text for row in rows if row.key == choice and (text := usefulness(row))]
-    advice = replace(
-        advice,
-        sentences=(*gained, *advice.sentences, *held, *why),
-        open_questions=(
+        # With one global batch, no rate had to follow it.
+        rate_rule=rate_rule if len({row.global_batch for row in ours}) > 1 else "",
+        switch=switch,
+        models=models,
+        # What was left out or stands apart comes before what would refine the answer.
+        about_runs=(
             *other_models,
             *left_out(runs),
             *quality_warnings(runs),
-            *apart,
-            *advice.open_questions,
+            *warn_of_rows_apart(
+                measures.wall_seconds.rounds, measures.wall_seconds.values
+            ),
         ),
     )
     return Findings(
         name=name,
         runs=tuple(run for members in groups.values() for run in members),
         planned=tuple(planned),
-        rows=tuple(rows),
+        rows=tuple(priced),
         measures=measures,
         phases={key: phase_seconds(members) for key, members in groups.items()},
         advice=advice,
@@ -177,19 +159,34 @@ def analyse(
     )
 
 
+def _significantly_more(useful: Mapping[Key, Useful]) -> dict[Key, Estimate]:
+    """Rows that need more samples than their baseline, with the whole interval above 1."""
+    more = {}
+    for key, found in useful.items():
+        if (found.ratio.low or 0.0) > 1:
+            more[key] = found.ratio
+    return more
+
+
+def _common_epochs(rows: Sequence[Row], groups: RunsByRow) -> int | None:
+    """Epochs of all runs of these rows that recorded them; None if they differ."""
+    lengths = set()
+    for row in rows:
+        for run in groups[row.key]:
+            if run.result.epochs is not None:
+                lengths.add(run.result.epochs)
+    return lengths.pop() if len(lengths) == 1 else None
+
+
 def _target_quality(rows: Sequence[Row], margin: QualityMargin | None) -> float | None:
     """Quality of the best one-worker row minus the accepted loss; None if unknown."""
     best = best_single(rows)
-    if (
-        best is None
-        or best.quality.value is None
-        or len({row.metric for row in rows}) > 1
-    ):
+    if best is None or best.quality.value is None:
         return None
-    return best.quality.value - gain(
-        accepted_loss(best.quality.value, best.sense, margin),
-        best.sense.better or "higher",
-    )
+    if len({row.metric for row in rows}) > 1:
+        return None
+    loss = accepted_loss(best.quality.value, best.sense, margin)
+    return best.quality.value - gain(loss, best.sense.better or "higher")
 
 
 def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:
@@ -200,14 +197,13 @@ def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:
     if not runs:
         return {}
     names = dict.fromkeys(name for run in runs for name in run.result.phases)
-    means = {
-        name: sum(run.result.phases.get(name, 0.0) for run in runs) / len(runs)
-        for name in names
-    }
-    walls = [
-        run.result.wall_seconds for run in runs if run.result.wall_seconds is not None
-    ]
-    wall = sum(walls) / len(runs) if len(walls) == len(runs) else 0.0
+    means: dict[str, float] = {}
+    for name in names:
+        total = sum(run.result.phases.get(name, 0.0) for run in runs)
+        means[name] = total / len(runs)
+    walls = [run.result.wall_seconds for run in runs]
+    known = [seconds for seconds in walls if seconds is not None]
+    wall = sum(known) / len(runs) if len(known) == len(runs) else 0.0
     rest = wall - sum(means.values())
     if rest > 0.005 * wall:
         means["other"] = means.get("other", 0.0) + rest

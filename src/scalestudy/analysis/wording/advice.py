@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.decision import Decision, PassedOver
-from scalestudy.analysis.measures import Measures, gather_keys
+from scalestudy.analysis.measures import Measures, gather_keys, is_virtual
 from scalestudy.analysis.neighbours import nearest_passed_over
 from scalestudy.analysis.price import Price, is_undecided
 from scalestudy.analysis.quality import Verdict, format_signed
@@ -13,10 +13,12 @@ from scalestudy.analysis.scaling_model import Model
 from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.switching import Switch
+from scalestudy.analysis.wording.larger_batch import causes, quality_holds, usefulness
 from scalestudy.analysis.wording.neighbours import beyond_the_edge, next_smaller
 from scalestudy.config.metric_senses import gain
 from scalestudy.store.state import State
 from scalestudy.util import units
+from scalestudy.util.text import join_first, join_words, plural
 
 MOST_PASSED_OVER = 3
 """How many faster rows the advice mentions, with the reason why each was not chosen."""
@@ -52,9 +54,11 @@ def advise(
     decision: Decision,
     measures: Measures,
     planned: Sequence[Planned] = (),
+    *,
     rate_rule: str = "",
     switch: Switch | None = None,
     models: Sequence[Model] = (),
+    about_runs: Sequence[str] = (),
 ) -> Advice:
     """Put a decision into words.
 
@@ -66,101 +70,128 @@ def advise(
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
         switch: The length of training from which the decision is another one.
         models: How the times of each series scale.
+        about_runs: Sentences on runs that were left out or stand apart, the first of the open questions.
     """
-    # What speaks against the table comes before what would refine it.
-    questions = (*decision.doubts, *_open_questions(rows, planned, decision))
-    choice = next((row for row in rows if row.key == decision.choice), None)
-    general = _failures(rows)
-    if choice is None:
-        return Advice(decision, _nothing(decision), "", tuple(general), questions)
-    verdict = decision.verdicts[choice.key]
-    sentences = [
-        _quality(choice, verdict),
-        _length_of_quality(choice, decision, measures),
-        _unlike_work(rows, decision),
-        _switching(switch),
-        *(
-            _passed_over(row, decision)
-            for row in nearest_passed_over(decision, MOST_PASSED_OVER)
-        ),
-        next_smaller(decision),
-        beyond_the_edge(decision, [row.key for row in rows], models),
-        _better(rows, decision),
-        *general,
-        _failing_share(choice, measures),
-    ]
+    choice = None
+    for row in rows:
+        if row.key == decision.choice:
+            choice = row
+    sentences = _failures(rows)
+    headline, cost = _nothing(decision), ""
+    if choice is not None:
+        headline, cost = _headline(choice, decision, rate_rule), _cost(decision)
+        sentences = [
+            usefulness(choice),
+            *_about_choice(choice, rows, decision, measures, switch, models),
+            *sentences,
+            _failing_share(choice, measures),
+        ]
+    virtual = {}
+    for key, verdict in decision.verdicts.items():
+        if is_virtual(measures.groups[key]):
+            virtual[key] = verdict
+    holds = quality_holds(virtual)
+    # A study of virtual workers alone has no times: what it found is how far quality holds.
+    if holds and len(virtual) == len(measures.groups):
+        headline, *holds = holds
+    sentences += [*holds, *causes(decision.verdicts, measures)]
     return Advice(
         decision,
-        _headline(choice, decision, rate_rule),
-        _cost(decision),
+        headline,
+        cost,
         tuple(sentence for sentence in sentences if sentence),
-        questions,
+        # What speaks against the table comes before what would refine it.
+        (
+            *about_runs,
+            *decision.doubts,
+            *_open_questions(rows, planned, decision),
+        ),
         choice,
     )
 
 
+def _about_choice(
+    choice: Row,
+    rows: Sequence[Row],
+    decision: Decision,
+    measures: Measures,
+    switch: Switch | None,
+    models: Sequence[Model],
+) -> list[str]:
+    """Sentences on the quality of the choice and on the rows beside it; "" where there is nothing to say."""
+    passed_over = []
+    for row in nearest_passed_over(decision, MOST_PASSED_OVER):
+        passed_over.append(_passed_over(row, decision))
+    return [
+        _quality(choice, decision.verdicts[choice.key]),
+        _length_of_quality(choice, decision, measures),
+        _unlike_work(rows, decision),
+        _switching(switch),
+        *passed_over,
+        next_smaller(decision),
+        beyond_the_edge(decision, [row.key for row in rows], models),
+        _better(rows, decision),
+    ]
+
+
 def _nothing(decision: Decision) -> str:
-    return {
+    """Why no row is advised; "" if one is."""
+    sentences = {
         "no-runs": "No run has finished, so there is nothing to advise yet.",
         "nothing-learned": "No point has learned anything, so there is nothing to advise.",
         "uncertain": "The measurements are too uncertain to advise a number of workers.",
         "unlike-devices": "Rows ran on unlike GPUs, so nothing can be advised.",
         "no-timing": "No times could be compared, so no number of workers can be advised.",
         "none": f"No point keeps a cost efficiency of {decision.target:g} without losing quality.",
-    }[decision.kind]
+    }
+    return sentences.get(decision.kind, "")
 
 
 def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
-    noun = "worker" if choice.workers == 1 else "workers"
+    workers = f"{choice.workers} {plural('worker', choice.workers)}"
     if decision.kind == "only-smallest":
-        return f"Only {choice.workers} {noun} tried. Sweep larger numbers to see what they gain."
+        return f"Only {workers} tried. Sweep larger numbers to see what they gain."
     details = f", {choice.key.details}" if choice.key.swept else ""
     if decision.kind == "stay":
         why = f"nothing faster keeps a cost efficiency of {decision.target:g} without losing quality"
         if "faster-may-learn" in decision.provisional:
             why = "faster rows are worth their cost, but are not shown to learn as well"
-        text = f"stay with {choice.workers} {noun} ({choice.strategy}{details}): {why}"
+        text = f"stay with {workers} ({choice.strategy}{details}): {why}"
     else:
-        text = f"ask for {choice.workers} {noun} with {choice.strategy}{details}"
+        text = f"ask for {workers} with {choice.strategy}{details}"
         if decision.rivals:
             text += f"; the runs do not show that it is faster than {_others(choice, decision.rivals)}"
-        text += (
-            f", with a learning rate by the {rate_rule} rule, not tuned"
-            if rate_rule
-            else ""
-        )
+        if rate_rule:
+            text += f", with a learning rate by the {rate_rule} rule, not tuned"
     if "failures" in decision.provisional:
-        faster = [
-            row.key for row in decision.passed_over if row.key in decision.failures
-        ]
-        faster += [
-            key
-            for key in decision.failures
-            if decision.verdicts[key].failed and key not in faster
-        ]
-        text += "; " + ", ".join(
-            f"{decision.failures[key]} of {key.label} failed" for key in faster
-        )
-    if decision.provisional and all(
-        verdict.kind == "unknown" for verdict in decision.verdicts.values()
-    ):
+        text += f"; {_failed_rows(decision)}"
+    if not decision.provisional:
+        return f"{text[0].upper()}{text[1:]}."
+    if all(verdict.kind == "unknown" for verdict in decision.verdicts.values()):
         return f"By speed alone, {text}."
-    return (
-        f"Provisionally, {text}."
-        if decision.provisional
-        else f"{text[0].upper()}{text[1:]}."
-    )
+    return f"Provisionally, {text}."
+
+
+def _failed_rows(decision: Decision) -> str:
+    """How many runs failed of rows that were passed over, then of rows that learned nothing."""
+    keys = []
+    for row in decision.passed_over:
+        if row.key in decision.failures:
+            keys.append(row.key)
+    for key in decision.failures:
+        if decision.verdicts[key].failed and key not in keys:
+            keys.append(key)
+    return ", ".join(f"{decision.failures[key]} of {key.label} failed" for key in keys)
 
 
 def _others(choice: Row, rivals: Sequence[Key]) -> str:
     """Names of rows that tie with the choice: only the strategy if nothing else differs."""
     plain = all(key.variant == choice.key.variant for key in rivals)
     names = [key.strategy if plain else key.label for key in rivals]
-    if (
-        len(names) > NAMED_RIVALS + 1
-    ):  # a number is never longer than the one name it stands for
+    # A number is never longer than the one name it stands for.
+    if len(names) > NAMED_RIVALS + 1:
         names = [*names[:NAMED_RIVALS], f"{len(names) - NAMED_RIVALS} others"]
-    return _enumerate(names, "or")
+    return join_words(names, "or")
 
 
 def _cost(decision: Decision) -> str:
@@ -168,20 +199,17 @@ def _cost(decision: Decision) -> str:
     price, reference = decision.price, decision.reference
     assert price is not None
     assert reference is not None
-    relative = (
-        f" (relative to {reference.workers} workers)" if decision.relative else ""
-    )
-    efficiency = f"cost efficiency of {_efficiency(price, decision)}{relative}"
+    efficiency = f"cost efficiency of {_efficiency(price, decision)}"
+    if decision.relative:
+        efficiency += f" (relative to {reference.workers} workers)"
     if price.basis == "rate":
         if price.key == reference:
             return ""
         return f"It is {_number(price.speedup)} times as fast as {reference.label}, at a {efficiency}."
     first = decision.prices[reference]
-    of = (
-        "from start to result"
-        if price.basis == "wall"
-        else "(without start-up and evaluation)"
-    )
+    of = "(without start-up and evaluation)"
+    if price.basis == "wall":
+        of = "from start to result"
     which = _planned_training(decision) or "One training"
     took = f"{which} takes {units.duration(price.duration)} {of} and costs {_billed(price, first)}"
     if price.key == reference:
@@ -200,7 +228,9 @@ def _planned_training(decision: Decision) -> str:
         lengths.append(f"{planned.epochs:,} epochs")
     if planned.samples is not None:
         lengths.append(f"{planned.samples:,} samples")
-    return f"The planned training ({' of '.join(lengths)})" if lengths else ""
+    if not lengths:
+        return ""
+    return f"The planned training ({' of '.join(lengths)})"
 
 
 def _length_of_quality(choice: Row, decision: Decision, measures: Measures) -> str:
@@ -240,11 +270,10 @@ def _billed(price: Price, beside: Price) -> str:
 def _efficiency(price: Price, decision: Decision) -> str:
     """A cost efficiency with its interval; if that lies in the indifference zone, the interval alone."""
     estimate = price.efficiency
-    if (
-        decision.is_about_target(estimate)
-        and f"{estimate.low:.2f}" != f"{estimate.high:.2f}"
-    ):
-        return f"{estimate.low:.2f} to {estimate.high:.2f}, about the target {decision.target:g}"
+    if decision.is_about_target(estimate):
+        low, high = f"{estimate.low:.2f}", f"{estimate.high:.2f}"
+        if low != high:
+            return f"{low} to {high}, about the target {decision.target:g}"
     return _number(estimate)
 
 
@@ -261,37 +290,28 @@ def _quality(choice: Row, verdict: Verdict) -> str:
         return "Its quality is unknown, so it is open whether the model learns as well."
     if verdict.kind == "reference" or choice.quality.value is None:
         return ""
-    lower = " (lower is better)" if choice.sense.better == "lower" else ""
-    against = (
-        f"Compared with {verdict.reference.label}: "
-        if verdict.reference
-        else "Compared: "
-    )
+    metric = metric_label(choice.metric)
+    if choice.sense.better == "lower":
+        metric += " (lower is better)"
+    against = "Compared"
+    if verdict.reference:
+        against = f"Compared with {verdict.reference.label}"
     digits = max(choice.digits, verdict.digits)
-    value = (
-        f"Its {metric_label(choice.metric)}{lower} is {_number(choice.quality, digits)}"
-    )
     # Without a verdict there is nothing that the margin was compared with.
     margin = ""
     if verdict.margin is not None and "margin" not in verdict.sentence:
         margin = f", with a margin of {verdict.margin:.{verdict.digits}f}"
-    return f"{value}. {against}{verdict.sentence}{margin}."
+    return (
+        f"Its {metric} is {_number(choice.quality, digits)}."
+        f" {against}: {verdict.sentence}{margin}."
+    )
 
 
 def _passed_over(row: PassedOver, decision: Decision) -> str:
+    """Why a faster row was not chosen."""
     price, verdict = decision.prices[row.key], decision.verdicts[row.key]
     if row.why == "cost":
-        value = price.efficiency.value or 0.0
-        # With enough digits to show that it is below the target.
-        texts = (f"{value:.{digits}f}" for digits in (2, 3, 4))
-        why = f"cost efficiency {next((text for text in texts if float(text) < decision.target), value)}"
-        if (
-            decision.is_about_target(price.efficiency)
-            or value >= decision.target - decision.criteria.zone
-        ):
-            why += (
-                f", about the target {decision.target:g}{_preference(price, decision)}"
-            )
+        why = _too_costly(price, decision)
     elif row.why == "uncertain":
         why = f"too uncertain, {_number(price.speedup)} times as fast"
     elif row.why == "samples":
@@ -314,6 +334,22 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
         change = format_signed(verdict.change.value or 0.0, verdict.digits)
         why = f"its quality seems worse, {change} on average"
     return f"Faster but not chosen: {row.key.label} ({why})."
+
+
+def _too_costly(price: Price, decision: Decision) -> str:
+    value = price.efficiency.value or 0.0
+    shown = f"{value}"
+    # With enough digits to show that it is below the target.
+    for digits in (2, 3, 4):
+        rounded = f"{value:.{digits}f}"
+        if float(rounded) < decision.target:
+            shown = rounded
+            break
+    text = f"cost efficiency {shown}"
+    close = value >= decision.target - decision.criteria.zone
+    if close or decision.is_about_target(price.efficiency):
+        text += f", about the target {decision.target:g}{_preference(price, decision)}"
+    return text
 
 
 def _switching(switch: Switch | None) -> str:
@@ -344,22 +380,16 @@ def _better(rows: Sequence[Row], decision: Decision) -> str:
     for row in rows:
         change = decision.verdicts[row.key].change
         better = row.sense.better
-        if (
-            row.workers == 1
-            or change.low is None
-            or change.high is None
-            or better is None
-        ):
+        if row.workers == 1 or better is None:
+            continue
+        if change.low is None or change.high is None:
             continue
         if min(gain(change.low, better), gain(change.high, better)) > 0:
-            named.append(
-                f"{row.key.label} ({format_signed(change.value or 0.0, row.digits)})"
-            )
-    return (
-        f"Learns better than what it is compared with: {_short(named)}."
-        if named
-        else ""
-    )
+            by = format_signed(change.value or 0.0, row.digits)
+            named.append(f"{row.key.label} ({by})")
+    if not named:
+        return ""
+    return f"Learns better than what it is compared with: {_short(named)}."
 
 
 def _preference(price: Price, decision: Decision) -> str:
@@ -380,48 +410,37 @@ def _failures(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row.verdict.failed:
             failed.setdefault(row.verdict.sentence, []).append(row.key.label)
-    return [
-        f"Not considered: {_enumerate(names, 'and')} ({why})."
-        for why, names in failed.items()
-    ]
+    sentences = []
+    for why, names in failed.items():
+        sentences.append(f"Not considered: {join_words(names)} ({why}).")
+    return sentences
 
 
 def _open_questions(
     rows: Sequence[Row], planned: Sequence[Planned], decision: Decision
 ) -> list[str]:
     """One sentence for each open question, with the runs that would settle it."""
-    unclear = [
-        row.key.label
-        for row in rows
-        if row.runs > 1 and decision.verdicts[row.key].kind == "unclear"
-    ]
-    unknown = [row.key.label for row in rows if row.verdict.kind == "unknown"]
-    if any(
-        row.timings for row in rows
-    ):  # only what may still change the choice is trained further
-        open_rows = {
-            row.key.label for row in decision.passed_over if row.why == "not-shown"
-        }
-        unclear, unknown = (
-            [name for name in names if name in open_rows]
-            for names in (unclear, unknown)
-        )
     questions = [*_unfinished(planned), *_single_seeds(rows), *_costs(decision)]
+    unclear, unknown = _open_qualities(rows, decision)
     if unclear:
-        needed = {row.key.label: decision.verdicts[row.key].needed for row in rows}
-        named = [_with_seeds(name, needed[name]) for name in unclear]
+        named = []
+        for row in unclear:
+            needed = decision.verdicts[row.key].needed
+            seeds = "" if needed is None else f" (about {needed} seeds)"
+            named.append(f"{row.key.label}{seeds}")
         questions.append(
             f"More seeds are needed to tell whether the quality is worse: {_short(named)}."
         )
     if unknown:
-        whose = "any row" if len(unknown) == len(rows) else _short(unknown)
+        whose = _short([row.key.label for row in unknown])
+        if len(unknown) == len(rows):
+            whose = "any row"
         questions.append(
             f"The quality of {whose} is unknown; more workers may have lowered it."
         )
     questions += _undirected(rows)
-    for metric in dict.fromkeys(
-        row.metric for row in rows if row.verdict.kind == "no-margin"
-    ):
+    without_scale = [row.metric for row in rows if row.verdict.kind == "no-margin"]
+    for metric in dict.fromkeys(without_scale):
         questions.append(
             f"The scale of {metric_label(metric)} is not known, so there is no verdict on quality. Add"
             " --quality-margin: the accepted loss, in its unit or as a percentage."
@@ -436,41 +455,64 @@ def _open_questions(
     return questions + _untimed(rows)
 
 
+def _open_qualities(
+    rows: Sequence[Row], decision: Decision
+) -> tuple[list[Row], list[Row]]:
+    """Rows with too few seeds for a verdict, and rows of unknown quality.
+
+    Where seeds are added until a verdict stands, only what may still change the choice is trained further.
+    """
+    not_shown = {row.key for row in decision.passed_over if row.why == "not-shown"}
+    only_not_shown = any(row.timings for row in rows)
+    unclear, unknown = [], []
+    for row in rows:
+        if only_not_shown and row.key not in not_shown:
+            continue
+        if row.runs > 1 and decision.verdicts[row.key].kind == "unclear":
+            unclear.append(row)
+        if row.verdict.kind == "unknown":
+            unknown.append(row)
+    return unclear, unknown
+
+
 def _unfinished(planned: Sequence[Planned]) -> list[str]:
     sentences = []
     for state in UNDONE:
         names = [point.name for point in planned if point.state == state]
-        verb = "" if state == "failed" else " is" if len(names) == 1 else " are"
-        if names:
-            noun = "run" if len(names) == 1 else "runs"
-            sentences.append(f"{len(names)} {noun}{verb} {state}: {_short(names)}.")
-    damaged = [point for point in planned if point.state == "corrupt"]
-    return sentences + [
-        f"{point.name} is {point.state} and not counted: {point.reason}"
-        for point in damaged
-    ]
+        if not names:
+            continue
+        subject = f"{len(names)} {plural('run', len(names))}"
+        if state != "failed":
+            subject += f" {plural('is', len(names), 'are')}"
+        sentences.append(f"{subject} {state}: {_short(names)}.")
+    for point in planned:
+        if point.state == "corrupt":
+            sentences.append(
+                f"{point.name} is {point.state} and not counted: {point.reason}"
+            )
+    return sentences
 
 
 def _single_seeds(rows: Sequence[Row]) -> list[str]:
     alone = [row.key.label for row in rows if row.runs == 1 and not row.timings]
-    if alone and len(alone) == len(rows):
+    if not alone:
+        return []
+    if len(alone) == len(rows):
         return [
             "One seed only, so there are no confidence intervals. Sweep three or more seeds."
         ]
-    return (
-        [f"One seed only, so wide intervals or none: {_short(alone)}."] if alone else []
-    )
+    return [f"One seed only, so wide intervals or none: {_short(alone)}."]
 
 
 def _costs(decision: Decision) -> list[str]:
     """Cost efficiencies that may or may not reach the target."""
-    asked: set[Key | None] = {
-        decision.choice,
-        *(row.key for row in decision.passed_over),
-    }
+    asked: set[Key | None] = {row.key for row in decision.passed_over}
+    asked.add(decision.choice)
     if decision.kind in ("uncertain", "none"):
         least = min(price.units for price in decision.prices.values())
-        asked |= {key for key, price in decision.prices.items() if price.units > least}
+        for key, price in decision.prices.items():
+            if price.units > least:
+                asked.add(key)
     sentences = []
     for key, price in decision.prices.items():
         if key not in asked or key == decision.reference:
@@ -487,9 +529,8 @@ def _costs(decision: Decision) -> list[str]:
 
 def _undirected(rows: Sequence[Row]) -> list[str]:
     sentences = []
-    for metric in dict.fromkeys(
-        row.metric for row in rows if row.sense.better is None and row.metric
-    ):
+    undirected = [row.metric for row in rows if row.sense.better is None and row.metric]
+    for metric in dict.fromkeys(undirected):
         if all(row.source for row in rows if row.metric == metric):
             remedy = "Add --better higher or --better lower."
         else:
@@ -503,32 +544,20 @@ def _undirected(rows: Sequence[Row]) -> list[str]:
 
 def _untimed(rows: Sequence[Row]) -> list[str]:
     """Sentences on rows without a speed-up, grouped by reason and series."""
-    untimed = {
-        row.key: row.speed.reason for row in rows if row.speed.reason is not None
-    }
+    untimed: dict[Key, str] = {}
+    for row in rows:
+        if row.speed.reason is not None:
+            untimed[row.key] = row.speed.reason
     sentences = []
     for reason, keys in gather_keys(untimed, lambda key: untimed[key]).items():
         names = []
         for members in gather_keys(keys, lambda key: key.series).values():
-            counts = _enumerate([str(key.workers) for key in members], "and")
+            counts = join_words([str(key.workers) for key in members])
             *_, last = members
             names.append(last.label.replace(f"on {last.workers} ", f"on {counts} ", 1))
         sentences.append(f"No speed-up for {_short(names)}: {reason}.")
     return sentences
 
 
-def _enumerate(names: Sequence[str], word: str) -> str:
-    return (
-        names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
-    )
-
-
-def _with_seeds(name: str, needed: int | None) -> str:
-    """A row's name, with the number of seeds that would tell if it loses nothing."""
-    return name if needed is None else f"{name} (about {needed} seeds)"
-
-
-def _short(names: Sequence[str], most: int = 6) -> str:
-    if len(names) <= most:
-        return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most} more"
+def _short(names: Sequence[str]) -> str:
+    return join_first(names, most=6)
