@@ -13,6 +13,7 @@ from importlib import resources
 from statistics import fmean
 from typing import NamedTuple
 
+from scalestudy.analysis.measures import gpu_names
 from scalestudy.analysis.runs import Run
 from scalestudy.plugins.strategies import is_timed
 
@@ -37,25 +38,20 @@ class Peak(NamedTuple):
 
 def peak_of(runs: Sequence[Run]) -> Peak:
     """Peak of the runs' devices in the runs' arithmetic."""
-    names = {
-        name
-        for run in runs
-        for rank in run.ranks
-        if rank.device_uuids
-        for name in rank.devices
-    }
-    kinds = {KINDS.get(run.result.precision or "") for run in runs}
+    names = gpu_names(runs)
     if not names:
         return Peak(reason="the peak of CPUs is unknown")
     if len(names) > 1:
         return Peak(reason=f"runs computed on unlike GPUs ({', '.join(sorted(names))})")
-    (name,), kind = names, kinds.pop() if len(kinds) == 1 else None
+    kinds = {KINDS.get(run.result.precision or "") for run in runs}
+    kind = kinds.pop() if len(kinds) == 1 else None
     if kind is None:
         return Peak(reason="the arithmetic of a run was not recorded")
+    (name,) = names
     value = device_peak(name, kind)
-    return (
-        Peak(value) if value else Peak(reason=f"no peak of {name} in {kind} is known")
-    )
+    if not value:
+        return Peak(reason=f"no peak of {name} in {kind} is known")
+    return Peak(value)
 
 
 def device_peak(name: str, kind: str) -> float | None:
@@ -74,8 +70,12 @@ def may_have_tf32(name: str) -> bool:
 
 
 def _entry(name: str) -> Mapping[str, object]:
+    """The entry of a device in the list of peaks; empty if there is none."""
     short = re.sub(r"^(NVIDIA |Tesla )+", "", name)
-    return next((row for row in _table() if re.fullmatch(str(row["name"]), short)), {})
+    for row in _table():
+        if re.fullmatch(str(row["name"]), short):
+            return row
+    return {}
 
 
 @cache
@@ -130,33 +130,44 @@ def costs_of(runs: Sequence[Run]) -> Costs:
     """Mean cost of a row's runs."""
     results = [run.result for run in runs]
     gpus = [use for result in results for use in result.gpus]
-    joules = _gpu_joules(runs)
-    flops, peak = mean_of(result.flops_per_sample for result in results), peak_of(runs)
     timed = is_timed(results[0].implementation)
-    rate = mean_of(result.throughput for result in results) if timed else None
-    reached = None if flops is None or rate is None else flops * rate
-    devices = (
-        results[0].workers if timed else 1
-    )  # one device computes all virtual workers in turn
+    # One device computes all virtual workers in turn.
+    devices = results[0].workers if timed else 1
+    joules = _gpu_joules(runs)
+    watt_hours = None
+    if joules is not None:
+        watt_hours = joules / JOULES
+    flops = mean_of(result.flops_per_sample for result in results)
+    flops_per_second = None
+    if timed:
+        flops_per_second = _product(
+            flops, mean_of(result.throughput for result in results)
+        )
+    peak = peak_of(runs)
+    mfu = None
+    if flops_per_second is not None and peak.value:
+        mfu = flops_per_second / (devices * peak.value)
     return Costs(
         gpu_percent=mean_of(use.percent for use in gpus),
         gpu_joules=joules,
         cpu_percent=mean_of(mean_of(result.cpu_percent) for result in results),
-        peak_memory_bytes=_largest(
-            _largest(result.peak_memory_bytes) for result in results
-        ),
+        peak_memory_bytes=_largest(_largest(r.peak_memory_bytes) for r in results),
         gpu_memory_bytes=_largest(use.allocated_bytes for use in gpus),
-        watt_hours=None if joules is None else joules / JOULES,
+        watt_hours=watt_hours,
         node_hours=mean_of(_hours(run, len(run.result.nodes) or None) for run in runs),
         device_hours=mean_of(_hours(run, devices) for run in runs),
         flops_per_sample=flops,
-        flops_per_second=reached,
+        flops_per_second=flops_per_second,
         peak_flops_per_second=peak.value,
-        mfu=reached / (devices * peak.value)
-        if reached is not None and peak.value
-        else None,
+        mfu=mfu,
         unmeasured=_why(runs, peak, flops),
     )
+
+
+def _product(first: float | None, second: float | None) -> float | None:
+    if first is None or second is None:
+        return None
+    return first * second
 
 
 def _complete(values: Iterable[float | None]) -> list[float]:
@@ -195,16 +206,17 @@ def _is_whole(run: Run) -> bool:
 
 def _hours(run: Run, count: int | None) -> float | None:
     wall = run.result.wall_seconds
-    return None if count is None or wall is None else count * wall / 3600
+    if count is None or wall is None:
+        return None
+    return count * wall / 3600
 
 
 def _why(runs: Sequence[Run], peak: Peak, flops: float | None) -> str | None:
-    reasons = [
-        f"{name}: {why}"
-        for run in runs
-        for rank in run.ranks
-        for name, why in rank.unmeasured.items()
-    ]
+    """Why costs are missing, each reason once; None if none is."""
+    reasons = []
+    for run in runs:
+        for rank in run.ranks:
+            reasons += [f"{name}: {why}" for name, why in rank.unmeasured.items()]
     if not all(map(_is_whole, runs)):
         reasons.append("energy: of a resumed run only the last process is known")
     uncounted = sorted({name for run in runs for name in run.result.flops_uncounted})

@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Literal, NamedTuple
 
 from scalestudy.analysis.runs import Run, Seed, epoch_values, metric_label, seed_of
-from scalestudy.config.metric_senses import Sense, gain
+from scalestudy.config.metric_senses import Better, Sense, gain
 from scalestudy.store.records import EpochOutcome
 
 GROWN = 0.1
@@ -39,57 +39,81 @@ class FailedRun(NamedTuple):
 def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
     """Return the runs of a row that failed to learn; `digits` are the decimals of quality in sentences."""
     chance = chance_of(runs)
-    floor = (
-        chance
-        if chance is not None
-        else 0.0
-        if sense.bounded and sense.better == "higher"
-        else None
-    )
-    qualities = [run.result.quality for run in runs if run.result.quality is not None]
-    finite = [quality for quality in qualities if isfinite(quality)]
-    usual = median(finite) if finite else None
+    usual = _usual_gain(runs, sense, chance)
     failed = []
     for run in runs:
-        seed, quality, metric = (
-            seed_of(run),
-            run.result.quality,
-            metric_label(run.result.metric),
-        )
+        seed, quality = seed_of(run), run.result.quality
+        metric = metric_label(run.result.metric)
         if why := _divergence(run):
             failed.append(FailedRun(seed, "diverged", f"diverged: {why}"))
-        elif quality is None or sense.better is None:
             continue
-        elif chance is not None and gain(
-            quality - chance, sense.better
-        ) <= chance_tolerance(chance, run.result.quality_labels or 0, sense):
+        if quality is None or sense.better is None:
+            continue
+        shown = f"{quality:.{digits}f}"
+        if chance is not None and _is_chance(run, quality, chance, sense):
             why = f"no better than {chance:.{digits}f}, that of a constant answer"
-            words = f"learned nothing: {metric} {quality:.{digits}f} is {why}"
+            words = f"learned nothing: {metric} {shown} is {why}"
             failed.append(FailedRun(seed, "chance", words))
-        elif (
-            floor is not None
-            and usual is not None
-            and gain(usual - floor, sense.better) > 0
-            and gain(quality - floor, sense.better)
-            < COLLAPSED * gain(usual - floor, sense.better)
-        ):
-            why = f"{quality:.{digits}f}, where the median is {usual:.{digits}f}"
+        elif usual is not None and usual.is_collapse(quality):
+            why = f"{shown}, where the median is {usual.median:.{digits}f}"
             failed.append(FailedRun(seed, "collapsed", f"collapsed: {metric} {why}"))
     return failed
+
+
+class _UsualGain(NamedTuple):
+    """What the median run of a row gains over a model that learned nothing."""
+
+    median: float
+    floor: float
+    better: Better
+
+    def is_collapse(self, quality: float) -> bool:
+        """Whether a run gained so much less that it collapsed."""
+        usual = gain(self.median - self.floor, self.better)
+        return usual > 0 and gain(quality - self.floor, self.better) < COLLAPSED * usual
+
+
+def _usual_gain(
+    runs: Sequence[Run], sense: Sense, chance: float | None
+) -> _UsualGain | None:
+    """None if it is not known what a model scores that learned nothing, or no run ended with a quality."""
+    if sense.better is None:
+        return None
+    floor = chance
+    if floor is None:
+        if not sense.bounded or sense.better != "higher":
+            return None
+        floor = 0.0
+    qualities = [run.result.quality for run in runs if run.result.quality is not None]
+    finite = [quality for quality in qualities if isfinite(quality)]
+    if not finite:
+        return None
+    return _UsualGain(median(finite), floor, sense.better)
+
+
+def _is_chance(run: Run, quality: float, chance: float, sense: Sense) -> bool:
+    assert sense.better is not None
+    labels = run.result.quality_labels or 0
+    over = gain(quality - chance, sense.better)
+    return over <= chance_tolerance(chance, labels, sense)
 
 
 def chance_of(runs: Sequence[Run]) -> float | None:
     """Mean quality of a constant prediction; None if a run did not record it."""
     qualities = [run.result.constant_quality for run in runs]
     recorded = [quality for quality in qualities if quality is not None]
-    return fmean(recorded) if recorded and len(recorded) == len(runs) else None
+    if not recorded or len(recorded) < len(runs):
+        return None
+    return fmean(recorded)
 
 
 def chance_tolerance(chance: float, labels: int, sense: Sense) -> float:
     """How far from `chance` the quality of a useless model over so many labels may lie."""
     if not sense.bounded or not 0 <= chance <= 1:
         return LEAST * abs(chance)
-    error = sqrt(chance * (1 - chance) / labels) if labels else 0.0
+    error = 0.0
+    if labels:
+        error = sqrt(chance * (1 - chance) / labels)
     return max(ERRORS * error, LEAST * min(chance, 1 - chance))
 
 
@@ -122,10 +146,8 @@ def _not_finite(epochs: Sequence[EpochOutcome]) -> str | None:
         if not lost or not lost[-1]:
             continue
         first = epochs[lost.index(True)]
-        weight = (
-            f"; the first weight that is not is {first.not_finite}"
-            if first.not_finite
-            else ""
-        )
-        return f"the {name} is not finite from epoch {first.epoch} on{weight}"
+        text = f"the {name} is not finite from epoch {first.epoch} on"
+        if first.not_finite:
+            text += f"; the first weight that is not is {first.not_finite}"
+        return text
     return None

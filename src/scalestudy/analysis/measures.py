@@ -100,18 +100,19 @@ class Measure:
 
     def _contrast(self, key: Key, reference: Key) -> Contrast | None:
         ours, theirs = self.values[key], self.values[reference]
-        if (
-            not ours
-            or not theirs
-            or not all(map(self.differences.holds, [*ours.values(), *theirs.values()]))
-        ):
+        if not ours or not theirs:
             return None
+        if not all(map(self.differences.holds, [*ours.values(), *theirs.values()])):
+            return None
+        between = None
+        if self.rounds.apart(key, reference):
+            between = self.rounds.between
         return contrast(
             _on(self.differences, self.rounds.named(key, ours)),
             _on(self.differences, self.rounds.named(reference, theirs)),
             self.of_differences[key],
             self.of_differences[reference],
-            self.rounds.between if self.rounds.apart(key, reference) else None,
+            between,
         )
 
     def difference(self, key: Key, reference: Key) -> Estimate:
@@ -138,25 +139,27 @@ def build_measure(
     for keys in alike:
         compared = _design(keys, named, lambda _: differences)
         of_differences |= compared
-        alone = any(scales[key] is not differences for key in keys)
-        of_means |= _design(keys, named, lambda key: scales[key]) if alone else compared
+        if all(scales[key] is differences for key in keys):
+            of_means |= compared  # the same design on the same scale
+        else:
+            of_means |= _design(keys, named, lambda key: scales[key])
     return Measure(values, scales, differences, of_means, of_differences, rounds)
 
 
 def measure_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     """Times or rates, which are compared as ratios; oversubscribed rows have no design."""
-    usable = [
-        key
-        for key, runs in groups.items()
-        if values.get(key) and not why_oversubscribed(runs)
-    ]
-    alike = gather_keys(
-        usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))
-    ).values()
+    usable = []
+    for key, runs in groups.items():
+        if values.get(key) and not why_oversubscribed(runs):
+            usable.append(key)
+
+    def kind_of_workers(key: Key) -> tuple[bool, bool]:
+        return is_virtual(groups[key]), is_asynchronous(groups[key])
+
     return build_measure(
         values,
         dict.fromkeys(values, LOGARITHM),
-        alike,
+        gather_keys(usable, kind_of_workers).values(),
         LOGARITHM,
         rounds_of(groups, values),
     )
@@ -166,10 +169,11 @@ def _design(
     keys: Sequence[Key], values: Mapping[Key, Values], scale: Callable[[Key], Scale]
 ) -> dict[Key, Design | None]:
     """The design of `keys`, for each row that belongs to it."""
-    on_scale = [key for key in keys if all(map(scale(key).holds, values[key].values()))]
-    return dict.fromkeys(
-        on_scale, design_of([_on(scale(key), values[key]) for key in on_scale])
-    )
+    on_scale: dict[Key, Values] = {}
+    for key in keys:
+        if all(map(scale(key).holds, values[key].values())):
+            on_scale[key] = _on(scale(key), values[key])
+    return dict.fromkeys(on_scale, design_of([*on_scale.values()]))
 
 
 def _on(scale: Scale, values: Values) -> Values:
@@ -231,10 +235,9 @@ class Measures:
         """The quantity whose ratio is the speed-up: throughput, or a substitute if that is unknown."""
         if not set(self.bases.values()) - {"throughput"}:
             return self.throughput
-        rates = {
-            key: values_of(timed_runs(runs), RATES[self.bases[key]])
-            for key, runs in self.groups.items()
-        }
+        rates = {}
+        for key, runs in self.groups.items():
+            rates[key] = values_of(timed_runs(runs), RATES[self.bases[key]])
         return measure_times(self.groups, rates)
 
     @cached_property
@@ -254,42 +257,33 @@ def measure_rows(groups: RunsByRow, planned: PlannedTraining = AS_MEASURED) -> M
     by_metric = gather_keys(groups, lambda key: groups[key][0].result.metric).values()
     senses: dict[Key, Sense] = {}
     for keys in by_metric:
-        senses |= dict.fromkeys(
-            keys, quality_sense([run for key in keys for run in groups[key]])
-        )
+        runs = [run for key in keys for run in groups[key]]
+        senses |= dict.fromkeys(keys, quality_sense(runs))
     updates = equal_updates(groups)
-    alike = gather_keys(groups, lambda key: updates[key])
-    trained = {
-        key: [
-            run
-            for row in alike[updates[key]]
-            for run in groups[row]
-            if not run.is_timing
-        ]
-        for key in groups
-    }
+    trained: Groups = _trainings(groups, updates)
     qualities, scales, digits = _qualities(trained, by_metric, senses)
-    failed = {
-        key: failures(runs, senses[key], digits[key]) for key, runs in trained.items()
-    }
+    failed: dict[Key, Sequence[FailedRun]] = {}
+    for key, members in trained.items():
+        failed[key] = failures(members, senses[key], digits[key])
     fails_everywhere = _fail_everywhere(trained, failed)
     if fails_everywhere:
+        # A seed that fails whatever the number of workers says nothing about that number.
         trained = {key: _without(runs, failed[key]) for key, runs in trained.items()}
         failed = {key: [] for key in trained}
         qualities, scales, digits = _qualities(trained, by_metric, senses)
-    # Rows with equal updates count once in a design.
-    learned = [
-        [key for key in keys if not failed[key] and updates[key] == key]
-        for keys in by_metric
-    ]
+    learned = []
+    for keys in by_metric:
+        # Rows with equal updates count once in a design.
+        learned.append([k for k in keys if not failed[k] and updates[k] == k])
     quality = build_measure(qualities, scales, learned, LINEAR)
     wall_seconds = _times(groups, lambda run: run.wall_seconds)
+    planned_times = wall_seconds
+    if not planned.as_measured:
+        planned_times = measure_planned(groups, planned)
     return Measures(
         groups=groups,
         wall_seconds=wall_seconds,
-        planned_seconds=wall_seconds
-        if planned.as_measured
-        else measure_planned(groups, planned),
+        planned_seconds=planned_times,
         quality=replace(
             quality,
             of_means={key: quality.of_means[updates[key]] for key in groups},
@@ -307,22 +301,29 @@ def measure_rows(groups: RunsByRow, planned: PlannedTraining = AS_MEASURED) -> M
     )
 
 
+def _trainings(
+    groups: RunsByRow, updates: Mapping[Key, Key]
+) -> dict[Key, Sequence[Run]]:
+    """Trainings that tell the quality of each row: those of all rows with equal updates."""
+    by_updates: dict[Key, list[Run]] = {key: [] for key in updates.values()}
+    for key, runs in groups.items():
+        by_updates[updates[key]] += [run for run in runs if not run.is_timing]
+    return {key: by_updates[updates[key]] for key in groups}
+
+
 def _times(groups: Groups, value: Callable[[Run], float | None]) -> Measure:
     """A time or rate of every row, from the runs whose times count."""
-    return measure_times(
-        groups,
-        {key: values_of(timed_runs(runs), value) for key, runs in groups.items()},
-    )
+    values = {key: values_of(timed_runs(runs), value) for key, runs in groups.items()}
+    return measure_times(groups, values)
 
 
 def _qualities(
     trained: Groups, by_metric: Iterable[Sequence[Key]], senses: Mapping[Key, Sense]
 ) -> tuple[dict[Key, Values], dict[Key, Scale], dict[Key, int]]:
     """The qualities of each row, their scale, and their decimals in text."""
-    qualities: dict[Key, Values] = {
-        key: values_of(runs, lambda run: run.result.quality)
-        for key, runs in trained.items()
-    }
+    qualities: dict[Key, Values] = {}
+    for key, runs in trained.items():
+        qualities[key] = values_of(runs, lambda run: run.result.quality)
     scales: dict[Key, Scale] = {}
     digits: dict[Key, int] = {}
     for keys in by_metric:
@@ -353,10 +354,12 @@ def _without(runs: Sequence[Run], failed: Sequence[FailedRun]) -> list[Run]:
 
 def gpu_names(runs: Sequence[Run]) -> frozenset[str]:
     """Names of the GPUs of these runs; empty on CPUs, and if they were not recorded."""
-    ranks = [rank for run in runs for rank in run.ranks]
-    return frozenset(
-        name for rank in ranks if rank.device_uuids for name in rank.devices
-    )
+    names: set[str] = set()
+    for run in runs:
+        for rank in run.ranks:
+            if rank.device_uuids:
+                names.update(rank.devices)
+    return frozenset(names)
 
 
 def measure_planned(groups: Groups, planned: PlannedTraining) -> Measure:
@@ -382,19 +385,24 @@ def _bases(groups: Groups) -> dict[Key, Basis]:
     """Basis of each row's rate, the same for all rows of a variant; our own rows always use throughput."""
     bases: dict[Key, Basis] = dict.fromkeys(groups, "throughput")
     for keys in gather_keys(groups, lambda key: key.variant).values():
-        if all(run.foreign for key in keys for run in groups[key]):
-            counts = {
-                basis: sum(bool(values_of(groups[key], rate)) for key in keys)
-                for basis, rate in RATES.items()
-            }
-            bases |= dict.fromkeys(keys, max(counts, key=lambda basis: counts[basis]))
+        if not all(run.foreign for key in keys for run in groups[key]):
+            continue
+        # The quantity that most rows of the variant have.
+        counts: dict[Basis, int] = {}
+        for basis, rate in RATES.items():
+            known = [key for key in keys if values_of(groups[key], rate)]
+            counts[basis] = len(known)
+        bases |= dict.fromkeys(keys, max(counts, key=lambda basis: counts[basis]))
     return bases
 
 
 def engines_of(groups: Groups) -> dict[Key, str]:
     """Engine of each row that recorded it."""
-    engines = {key: runs[0].result.engine for key, runs in groups.items()}
-    return {key: engine for key, engine in engines.items() if engine}
+    engines = {}
+    for key, runs in groups.items():
+        if engine := runs[0].result.engine:
+            engines[key] = engine
+    return engines
 
 
 def why_oversubscribed(runs: Sequence[Run]) -> str | None:
@@ -405,11 +413,10 @@ def why_oversubscribed(runs: Sequence[Run]) -> str | None:
 
 def timed_runs(runs: Sequence[Run]) -> Sequence[Run]:
     """The runs whose times count: without disturbed ones, if there are others."""
-    return (
-        [run for run in runs if not run.disturbed]
-        or [run for run in runs if not run.result.oversubscribed]
-        or runs
-    )
+    undisturbed = [run for run in runs if not run.disturbed]
+    if undisturbed:
+        return undisturbed
+    return [run for run in runs if not run.result.oversubscribed] or runs
 
 
 def is_virtual(runs: Sequence[Run]) -> bool:
@@ -438,26 +445,31 @@ def find_baseline(key: Key, groups: RunsByRow, timed: bool = False) -> Key | Non
     of the same strategy with the fewest workers, provided there are several. Only rows of the same engine
     with the same other swept values count; if `timed`, oversubscribed rows are excluded.
     """
-    alike = groups.get(key) or next(
-        (groups[row] for row in groups if row.strategy == key.strategy), ()
-    )
-    engine = alike[0].result.engine if alike else None
+    engine = _engine_of(key, groups)
 
     def is_usable(row: Key) -> bool:
         return not timed or not why_oversubscribed(groups[row])
 
     for strategy in (key.strategy, *references(engine)):
         single = replace(key, strategy=strategy, workers=1)
-        if (
-            single in groups
-            and groups[single][0].result.engine == engine
-            and is_usable(single)
-        ):
+        if single not in groups or groups[single][0].result.engine != engine:
+            continue
+        if is_usable(single):
             return single
     series = [row for row in groups.by_series.get(key.series, ()) if is_usable(row)]
     if len(series) < 2 or key.on(1) in groups:
         return None
     return min(series, key=lambda row: row.workers)
+
+
+def _engine_of(key: Key, groups: RunsByRow) -> str | None:
+    """Engine of a row; of one without runs, that of any row with its strategy, which belongs to one engine."""
+    if key in groups:
+        return groups[key][0].result.engine
+    for row, runs in groups.items():
+        if row.strategy == key.strategy:
+            return runs[0].result.engine
+    return None
 
 
 def equal_updates(groups: Mapping[Key, Sequence[Run]]) -> dict[Key, Key]:
@@ -468,51 +480,59 @@ def equal_updates(groups: Mapping[Key, Sequence[Run]]) -> dict[Key, Key]:
     differ, make updates of their own.
     """
     firsts: dict[Key, Key] = {}
-    proven: dict[Key, None] = {}
+    proven: list[Key] = []
     for key, runs in groups.items():
+        firsts[key] = key
         own = _losses(runs)
-        firsts[key] = next(
-            (
-                first
-                for first in proven
-                if own
-                and first.variant == key.variant
-                and _batch(groups[first]) == _batch(runs)
-                and groups[first][0].result.engine == runs[0].result.engine
-                and _agree(own, _losses(groups[first]))
-            ),
-            key,
-        )
-        if own and firsts[key] == key:
-            proven[key] = None
+        if not own:
+            continue
+        for first in proven:
+            if first.variant == key.variant and _same_updates(runs, groups[first]):
+                firsts[key] = first
+                break
+        if firsts[key] == key:
+            proven.append(key)
     return firsts
+
+
+def _same_updates(runs: Sequence[Run], others: Sequence[Run]) -> bool:
+    if _batch(runs) != _batch(others):
+        return False
+    if runs[0].result.engine != others[0].result.engine:
+        return False
+    return _agree(_losses(runs), _losses(others))
 
 
 def _batch(runs: Sequence[Run]) -> tuple[int | None, int | None]:
     """Global batch; the number of workers stands for one that is not recorded."""
     result = runs[0].result
-    return result.global_batch, result.workers if result.global_batch is None else None
+    if result.global_batch is None:
+        return None, result.workers
+    return result.global_batch, None
 
 
 def _losses(runs: Sequence[Run]) -> dict[int | None, Timing]:
     """Timing runs that prove updates, by seed."""
-    return {
-        run.result.seed: timing
-        for run in runs
-        if (timing := run.result.timing)
-        and timing.warm_up_steps + timing.steps >= PROVING_STEPS
-        and is_synchronous(run.result.implementation)
-    }
+    proving = {}
+    for run in runs:
+        timing = run.result.timing
+        if timing is None or not is_synchronous(run.result.implementation):
+            continue
+        if timing.warm_up_steps + timing.steps >= PROVING_STEPS:
+            proving[run.result.seed] = timing
+    return proving
 
 
 def _agree(
     ours: Mapping[int | None, Timing], theirs: Mapping[int | None, Timing]
 ) -> bool:
-    pairs = [
-        (ours[seed].losses, theirs[seed].losses) for seed in ours.keys() & theirs.keys()
-    ]
-    return bool(pairs) and all(
-        len(one) == len(other)
-        and all(isclose(*both, rel_tol=EQUAL) for both in zip(one, other, strict=True))
-        for one, other in pairs
-    )
+    """Whether the losses of all common seeds are equal but for rounding."""
+    common = ours.keys() & theirs.keys()
+    for seed in common:
+        one, other = ours[seed].losses, theirs[seed].losses
+        if len(one) != len(other):
+            return False
+        for loss, its_loss in zip(one, other, strict=True):
+            if not isclose(loss, its_loss, rel_tol=EQUAL):
+                return False
+    return bool(common)

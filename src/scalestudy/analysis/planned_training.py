@@ -13,7 +13,7 @@ from math import ceil
 
 from scalestudy.analysis.runs import Run
 from scalestudy.config.settings import PlanSettings
-from scalestudy.store.records import EpochRecord, Outcome, Timing
+from scalestudy.store.records import EpochRecord, Timing
 
 STEPS = ("steps", "input")
 """Phases of a training's steps."""
@@ -79,16 +79,10 @@ def time_parts(run: Run) -> TimeParts | None:
     if wall is None or not result.epochs:
         return None
     phases = result.phases
-    epochs = [
-        epoch for epoch in run.epochs if isinstance(epoch, EpochRecord)
-    ]  # logs know less of theirs
-    repeated = sum(
-        seconds
-        for name, seconds in phases.items()
-        if name not in (*FIXED, *STEPS, EVALUATION)
-    )
+    # Logs of other programs know less of their epochs.
+    epochs = [epoch for epoch in run.epochs if isinstance(epoch, EpochRecord)]
     if result.timing is not None:
-        steps, evaluation = _timed(result.timing, result)
+        steps, evaluation = _timed(result.timing)
     elif epochs:
         steps, evaluation = _steady_steps(epochs), _steady_evaluation(epochs)
     elif phases:
@@ -96,24 +90,22 @@ def time_parts(run: Run) -> TimeParts | None:
         evaluation = phases.get(EVALUATION, 0.0) / result.epochs
     else:
         return None
-    each = repeated / result.epochs
+    not_repeated = (*FIXED, *STEPS, EVALUATION)
+    each = sum(phases[name] for name in phases if name not in not_repeated)
+    each /= result.epochs
     # What the first epoch takes longer, as by compiling, is not repeated: it remains in the fixed part.
     fixed = max(0.0, wall - result.epochs * (steps + evaluation + each))
     return TimeParts(fixed, steps, evaluation, each)
 
 
-def _timed(timing: Timing, result: Outcome) -> tuple[float, float]:
+def _timed(timing: Timing) -> tuple[float, float]:
     """Seconds of the steps and of the evaluations of an epoch, from a timing run."""
-    steps = (
-        timing.training_updates / timing.training_epochs * timing.seconds / timing.steps
-    )
-    if not timing.evaluations or _only_at_the_end(
-        timing.training_evaluations, timing.training_epochs
-    ):
+    epochs, evaluations = timing.training_epochs, timing.training_evaluations
+    steps = timing.training_updates / epochs * timing.seconds / timing.steps
+    if not timing.evaluations or _only_at_the_end(evaluations, epochs):
         return steps, 0.0
-    return steps, timing.evaluations[
-        -1
-    ] * timing.training_evaluations / timing.training_epochs
+    # The first evaluation compiles.
+    return steps, timing.evaluations[-1] * evaluations / epochs
 
 
 def _steady_steps(epochs: Sequence[EpochRecord]) -> float:

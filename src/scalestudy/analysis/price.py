@@ -19,7 +19,7 @@ from scalestudy.analysis.measures import (
     times_count,
     why_oversubscribed,
 )
-from scalestudy.analysis.runs import Key, Run, seed_of
+from scalestudy.analysis.runs import Key, Run, Seed, seed_of
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 from scalestudy.plugins.strategies import references
 from scalestudy.store.records import SHARED_CORES
@@ -94,9 +94,9 @@ def _why_no_speed_up(runs: Sequence[Run]) -> str | None:
     excluded = why_oversubscribed(runs)
     if excluded is None:
         return None
-    return (
-        f"{'disturbed' if excluded == SHARED_CORES else 'oversubscribed'}: {excluded}"
-    )
+    if excluded == SHARED_CORES:
+        return f"disturbed: {excluded}"
+    return f"oversubscribed: {excluded}"
 
 
 def _unlike_devices(runs: Sequence[Run], baseline: Sequence[Run]) -> str | None:
@@ -117,40 +117,37 @@ def _no_baseline(key: Key, groups: Groups) -> str:
 
 def _ratio(key: Key, baseline: Key, measures: Measures, measure: Measure) -> Estimate:
     """Ratio of a row to its baseline; exactly 1 for the baseline itself."""
-    if key == baseline:
-        return ONE if len(measures.groups[key]) > 1 else Estimate(1.0)
-    return measure.ratio(key, baseline)
+    if key != baseline:
+        return measure.ratio(key, baseline)
+    return ONE if len(measures.groups[key]) > 1 else Estimate(1.0)
 
 
 def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
+    """Ratio of the rates, or why there is none."""
+    for row in (key, baseline):
+        if not measures.rate.values[row]:
+            return NOTHING, _why_no_rate(row, measures)
+    if measures.bases[key] != "throughput":
+        # A throughput counts samples; the time of an epoch or a training does not say how many.
+        unlike = unlike_work(key, baseline, measures)
+        if unlike:
+            return NOTHING, unlike
+    estimate = _ratio(key, baseline, measures, measures.rate)
+    if estimate.value is None:
+        return estimate, "a throughput is not a positive number"
+    return estimate, None
+
+
+def _why_no_rate(row: Key, measures: Measures) -> str:
+    if not any(run.foreign for run in measures.groups[row]):
+        return "no steady throughput: one epoch only, or resumed in all others"
     missing = {
         "throughput": "throughput",
         "epoch": "time of an epoch",
         "training": "training time",
     }
-    for row in (key, baseline):
-        if not measures.rate.values[row]:
-            if not any(run.foreign for run in measures.groups[row]):
-                return (
-                    NOTHING,
-                    "no steady throughput: one epoch only, or resumed in all others",
-                )
-            return (
-                NOTHING,
-                f"its {missing[measures.bases[row]]}, by which the others are compared, is unknown",
-            )
-    unlike = (
-        unlike_work(key, baseline, measures)
-        if measures.bases[key] != "throughput"
-        else None
-    )
-    if unlike:
-        return NOTHING, unlike
-    estimate = _ratio(key, baseline, measures, measures.rate)
-    return (
-        estimate,
-        None if estimate.value is not None else "a throughput is not a positive number",
-    )
+    name = missing[measures.bases[row]]
+    return f"its {name}, by which the others are compared, is unknown"
 
 
 def _of_times(
@@ -161,12 +158,9 @@ def _of_times(
     if unlike := unlike_work(key, baseline, measures):
         return NOTHING, unlike
     estimate = _ratio(baseline, key, measures, times)
-    return (
-        estimate,
-        None
-        if estimate.value is not None
-        else "a training time is not a positive number",
-    )
+    if estimate.value is None:
+        return estimate, "a training time is not a positive number"
+    return estimate, None
 
 
 def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
@@ -175,31 +169,28 @@ def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
         return None
     runs = [*measures.groups[key], *measures.groups[baseline]]
     processed = {run.result.samples_processed for run in runs}
-    sizes = (
-        {run.result.training_samples for run in runs} - {None}
-        if processed == {None}
-        else set()
-    )
-    if len(sizes) > 1 or (
-        len(processed) > 1 and not _same_work_in_pairs(key, baseline, measures)
-    ):
+    differs = len(processed) > 1 and not _same_work_in_pairs(key, baseline, measures)
+    if processed == {None}:
+        sizes = {run.result.training_samples for run in runs} - {None}
+        differs = len(sizes) > 1
+    if differs:
         return "processed a different number of samples than its baseline"
-    if (
-        runs[0].result.samples_processed is None
-        and len({run.result.epochs for run in runs}) > 1
-    ):
+    epochs = {run.result.epochs for run in runs}
+    if runs[0].result.samples_processed is None and len(epochs) > 1:
         return "trained for a different number of epochs than its baseline"
     return None
 
 
 def _same_work_in_pairs(key: Key, baseline: Key, measures: Measures) -> bool:
     """Whether paired runs did the same work: with groups, the sizes of splits differ."""
-    ours, theirs = (
-        {seed_of(run): run.result.samples_processed for run in measures.groups[row]}
-        for row in (key, baseline)
-    )
+    ours, theirs = _samples_by_seed(key, measures), _samples_by_seed(baseline, measures)
     common = ours.keys() & theirs.keys()
     return len(common) > 1 and all(ours[seed] == theirs[seed] for seed in common)
+
+
+def _samples_by_seed(key: Key, measures: Measures) -> dict[Seed, int | None]:
+    runs = measures.groups[key]
+    return {seed_of(run): run.result.samples_processed for run in runs}
 
 
 @dataclass(frozen=True)
@@ -256,41 +247,26 @@ def prices_of(
     basis: PriceBasis,
 ) -> tuple[dict[Key, Price], Key | None]:
     """Return the price of every timed row, in reading order, and the reference, if there is one."""
-    measure = _measure(measures, basis)
-    prices: dict[Key, Price] = {}
     firsts: dict[tuple[str, str], Key] = {}
     for key in sorted(keys, key=lambda key: key.workers):
         firsts.setdefault(key.series, key)
+    prices: dict[Key, Price] = {}
     for key in keys:
-        runs = measures.groups[key]
-        if not measure.values[key] or not times_count(runs):
-            continue
-        if measures.bases[key] != "throughput" and unlike_work(
-            key, firsts[key.series], measures
-        ):
-            continue
-        seconds, units = measure.mean(key), units_of(runs, bill)
-        if seconds.value is None or seconds.value <= 0:
-            continue
-        cost = seconds.scaled(units / 3600)
-        if basis == "rate":
-            seconds, cost = Estimate(1 / seconds.value), NOTHING
-        prices[key] = Price(key, basis, seconds, units, bill, cost)
+        price = _price_of(key, firsts[key.series], measures, bill, basis)
+        if price is not None:
+            prices[key] = price
     usable = [price for key, price in prices.items() if key in sound]
-    least = min((price.units for price in usable), default=0.0)
-    smallest = [price for price in usable if price.units == least]
-    reference = min(
-        smallest, key=lambda price: (price.duration, price.key.workers), default=None
-    )
-    if reference is None:
+    if not usable:
         return prices, None
+    # Of rows that bill the same units, the fastest is the cheapest.
+    least = min(price.units for price in usable)
+    smallest = [price for price in usable if price.units == least]
+    reference = min(smallest, key=lambda price: (price.duration, price.key.workers))
     front = _front(usable)
     for key, price in prices.items():
-        speedup = (
-            ONE
-            if key == reference.key
-            else relative_time(measures, basis, reference.key, key)
-        )
+        speedup = ONE
+        if key != reference.key:
+            speedup = relative_time(measures, basis, reference.key, key)
         efficiency = speedup.scaled(reference.units / price.units)
         prices[key] = replace(
             price, speedup=speedup, efficiency=efficiency, on_front=key in front
@@ -298,24 +274,45 @@ def prices_of(
     return prices, reference.key
 
 
+def _price_of(
+    key: Key, first: Key, measures: Measures, bill: Bill, basis: PriceBasis
+) -> Price | None:
+    """Time and cost of a row; None if its times do not count. `first` is the smallest row of its series."""
+    measure, runs = _measure(measures, basis), measures.groups[key]
+    if not measure.values[key] or not times_count(runs):
+        return None
+    if measures.bases[key] != "throughput" and unlike_work(key, first, measures):
+        return None
+    seconds, units = measure.mean(key), units_of(runs, bill)
+    if seconds.value is None or seconds.value <= 0:
+        return None
+    if basis == "rate":
+        return Price(key, basis, Estimate(1 / seconds.value), units, bill, NOTHING)
+    return Price(key, basis, seconds, units, bill, seconds.scaled(units / 3600))
+
+
 def relative_time(
     measures: Measures, basis: PriceBasis, key: Key, other: Key
 ) -> Estimate:
     """Time of `key` divided by the time of `other`."""
     measure = _measure(measures, basis)
-    return measure.ratio(other, key) if basis == "rate" else measure.ratio(key, other)
+    if basis == "rate":
+        return measure.ratio(other, key)
+    return measure.ratio(key, other)
 
 
 def _front(prices: Sequence[Price]) -> set[Key]:
     """Rows that no other row beats in both time and cost (Pareto)."""
+
+    def cost(price: Price) -> float:
+        return price.units * price.duration
+
     front: set[Key] = set()
     cheapest = float("inf")
-    for price in sorted(
-        prices, key=lambda price: (price.duration, price.units * price.duration)
-    ):
-        if price.units * price.duration < cheapest:
+    for price in sorted(prices, key=lambda price: (price.duration, cost(price))):
+        if cost(price) < cheapest:
             front.add(price.key)
-            cheapest = price.units * price.duration
+            cheapest = cost(price)
     return front
 
 
@@ -324,22 +321,20 @@ def price_basis(keys: Sequence[Key], measures: Measures) -> PriceBasis:
     timed = [key for key in keys if times_count(measures.groups[key])]
     works = {(key.series, _work(measures.groups[key])) for key in keys}
     alike = len(works) == len({key.series for key in keys})
+    if not timed or not alike:
+        return "rate"
     for basis in ("wall", "training"):
-        if (
-            alike
-            and timed
-            and all(_measure(measures, basis).values[key] for key in timed)
-        ):
+        times = _measure(measures, basis)
+        if all(times.values[key] for key in timed):
             return basis
     return "rate"
 
 
 def _work(runs: Sequence[Run]) -> int | None:
     """Samples of each run, else epochs; None if they differ or are unknown."""
-    for amounts in (
-        {run.result.samples_processed for run in runs},
-        {run.result.epochs for run in runs},
-    ):
+    samples = {run.result.samples_processed for run in runs}
+    epochs = {run.result.epochs for run in runs}
+    for amounts in (samples, epochs):
         if len(amounts) == 1 and (amount := amounts.pop()):
             return amount
     return None
@@ -360,19 +355,13 @@ def units_of(runs: Sequence[Run], bill: Bill) -> float:
     workers = float(run.result.workers)
     if run.allocations:
         held = run.allocations[-1]
-        return (
-            float(
-                {"node": held.nodes, "core": held.cores, "gpu": held.gpus}.get(bill, 0)
-            )
-            or workers
-        )
+        units = {"node": held.nodes, "core": held.cores, "gpu": held.gpus}
+        return float(units.get(bill, 0)) or workers
     if bill == "node":
-        return (
-            float(len(run.result.nodes) or len({rank.host for rank in run.ranks}))
-            or workers
-        )
-    if bill == "core":
+        nodes = len(run.result.nodes) or len({rank.host for rank in run.ranks})
+        return float(nodes) or workers
+    if bill == "core" and run.ranks:
+        # Ranks that were not recorded had as many cores as the others.
         granted = [len(rank.cpus) for rank in run.ranks]
-        size = run.ranks[0].size if run.ranks else 0
-        return float(sum(granted) / len(granted) * size) if granted else workers
+        return float(sum(granted) / len(granted) * run.ranks[0].size)
     return workers

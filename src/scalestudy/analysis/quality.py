@@ -94,9 +94,13 @@ def accepted_loss(
 ) -> float:
     """Accepted loss of a reference's quality, in the metric's unit; the default rule if `margin` is None."""
     if margin is not None:
-        return margin.value * (abs(reference) if margin.relative else 1.0)
+        if margin.relative:
+            return margin.value * abs(reference)
+        return margin.value
     if sense.whole and sense.better:
-        error = sense.whole - reference if sense.better == "higher" else reference
+        error = reference
+        if sense.better == "higher":
+            error = sense.whole - reference
         return min(MARGIN * sense.whole, OF_ERROR * max(0.0, error))
     return MARGIN * abs(reference)
 
@@ -116,60 +120,70 @@ def judge(
     reference = reference or _baseline(key, measures)
     if reference == key:
         return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
-    unfit = _unfit(reference, measures)
-    if reference is None or unfit:
+    if incomparable := _incomparable(key, reference, measures, margin):
+        return incomparable
+    assert reference is not None
+    assert sense.better is not None
+    reference_quality = fmean(measures.quality.values[reference].values())
+    accepted = accepted_loss(reference_quality, sense, margin)
+    if accepted > 0:
+        # A small margin needs more digits than the qualities themselves.
+        digits = max(digits, -floor(log10(accepted)))
+    if measures.updates[key] == measures.updates[reference]:
         return Verdict(
-            "no-reference",
-            unfit or "no finished one-worker run to compare with",
+            "no-worse",
+            f"no worse (the same updates as {reference.label})",
+            Estimate(0.0, 0.0, 0.0),
+            reference,
             digits=digits,
+            margin=accepted,
         )
-    foreign = all(run.foreign for run in measures.groups[key])
-    if sense.better is None or (
-        foreign and margin is None and sense.bounded is None and not sense.whole
-    ):
-        return _NO_DIRECTION if sense.better is None else _NO_MARGIN
-    margin_length = accepted_loss(
-        fmean(measures.quality.values[reference].values()), sense, margin
-    )
-    if (
-        margin_length > 0
-    ):  # a small margin needs more digits than the qualities themselves
-        digits = max(digits, -floor(log10(margin_length)))
-    equal = measures.updates[key] == measures.updates[reference]
     look, needed = None, None
-    if equal:
-        change = Estimate(0.0, 0.0, 0.0)
-    elif measures.sequential:
+    if measures.sequential:
         look = sequential.compare_sequentially(
-            measures.quality, key, reference, margin_length, sense.better
+            measures.quality, key, reference, accepted, sense.better
         )
         change, needed = look.change, look.needed
     else:
         change, needed = sequential.compare_grid(
-            measures.quality, key, reference, measures.looks, margin_length
+            measures.quality, key, reference, measures.looks, accepted
         )
-    kind = classify_change(change, margin_length, sense.better)
-    below = (
-        change.value is not None and gain(change.value, sense.better) < -margin_length
-    )
+    kind = classify_change(change, accepted, sense.better)
     given_up = kind == "unclear" and look is not None and look.futile
+    below = False
     if look is not None and look.power is not None:
         below = given_up and look.loses
-    sentence = _in_words(kind, change, margin_length, sense.better, digits)
-    if equal:
-        sentence = f"no worse (the same updates as {reference.label})"
-    seems_worse = kind == "worse" or below
+    elif change.value is not None:
+        below = gain(change.value, sense.better) < -accepted
     return Verdict(
         kind,
-        sentence,
+        _in_words(kind, change, accepted, sense.better, digits),
         change,
         reference,
-        seems_worse,
+        kind == "worse" or below,
         digits,
         given_up,
-        margin_length,
+        accepted,
         needed,
     )
+
+
+def _incomparable(
+    key: Key, reference: Key | None, measures: Measures, margin: QualityMargin | None
+) -> Verdict | None:
+    """Verdict on a row that nothing can be compared with, or by no known scale; None if it can be compared."""
+    sense, digits = measures.senses[key], measures.digits[key]
+    unfit = _unfit(reference, measures)
+    if reference is None or unfit:
+        sentence = unfit or "no finished one-worker run to compare with"
+        return Verdict("no-reference", sentence, digits=digits)
+    if sense.better is None:
+        return _NO_DIRECTION
+    foreign = all(run.foreign for run in measures.groups[key])
+    if foreign and margin is None and sense.bounded is None and not sense.whole:
+        # A default share would be of a scale that nobody stated.
+        return _NO_MARGIN
+    return None
 
 
 def _baseline(key: Key, measures: Measures) -> Key | None:
@@ -177,12 +191,13 @@ def _baseline(key: Key, measures: Measures) -> Key | None:
     baseline = find_baseline(key, measures.groups)
     if baseline is None or not measures.failed[baseline]:
         return baseline
-    healthy = [
-        row
-        for row in measures.groups
-        if row.series == key.series and not measures.failed[row]
-    ]
-    return min(healthy, key=lambda row: row.workers) if len(healthy) > 1 else baseline
+    healthy = []
+    for row in measures.groups:
+        if row.series == key.series and not measures.failed[row]:
+            healthy.append(row)
+    if len(healthy) < 2:
+        return baseline
+    return min(healthy, key=lambda row: row.workers)
 
 
 def _failed(key: Key, measures: Measures) -> Verdict | None:
@@ -206,11 +221,9 @@ def _unfit(reference: Key | None, measures: Measures) -> str | None:
     if not measures.quality.values[reference]:
         return f"the quality of {reference.label} is unknown"
     failed = _failed(reference, measures)
-    return (
-        f"{reference.label} cannot be the reference: {failed.sentence}"
-        if failed
-        else None
-    )
+    if failed is None:
+        return None
+    return f"{reference.label} cannot be the reference: {failed.sentence}"
 
 
 def classify_change(
@@ -220,7 +233,9 @@ def classify_change(
     if change.low is None or change.high is None:
         return "unclear"
     low, high = sorted((gain(change.low, better), gain(change.high, better)))
-    return "no-worse" if low >= -margin else "worse" if high < -margin else "unclear"
+    if low >= -margin:
+        return "no-worse"
+    return "worse" if high < -margin else "unclear"
 
 
 def _in_words(
@@ -256,12 +271,15 @@ def _no_worse(
 
 def format_signed(value: float, digits: int = 3) -> str:
     """A difference with its sign, with a true minus sign: `+0.012`, `−0.004`."""
-    return ("−" if value < 0 else "+") + f"{abs(value):.{digits}f}"
+    sign = "−" if value < 0 else "+"
+    return f"{sign}{abs(value):.{digits}f}"
 
 
 def _length(value: float, digits: int) -> str:
     least = 10.0**-digits
-    return f"<{least:.{digits}f}" if 0 < value < least / 2 else f"{value:.{digits}f}"
+    if 0 < value < least / 2:
+        return f"<{least:.{digits}f}"
+    return f"{value:.{digits}f}"
 
 
 @dataclass(frozen=True)
@@ -278,12 +296,14 @@ class Failures:
 
     def exceed(self, other: "Failures") -> bool:
         """Whether significantly more runs fail than of another row (Fisher's exact test, one-sided)."""
+        if self.share <= other.share:
+            return False
         failed, runs = self.failed + other.failed, self.runs + other.runs
-        more = sum(
-            comb(failed, count) * comb(runs - failed, self.runs - count)
-            for count in range(self.failed, min(failed, self.runs) + 1)
-        )
-        return self.share > other.share and more / comb(runs, self.runs) <= SIGNIFICANT
+        # Ways to choose these runs so that as many or more of the failed ones are among them.
+        more = 0
+        for count in range(self.failed, min(failed, self.runs) + 1):
+            more += comb(failed, count) * comb(runs - failed, self.runs - count)
+        return more / comb(runs, self.runs) <= SIGNIFICANT
 
     def __str__(self) -> str:
         return f"{self.failed} of {self.runs} runs"
@@ -296,26 +316,23 @@ def count_failures(
 
     Rows with equal updates share their trainings.
     """
-    errors = Counter(
-        key_of(point.strategy, point.workers, dict(point.swept))
-        for point in planned
-        if point.state == "failed"
-    )
-    return {
-        key: Failures(
-            len(measures.failed[key]) + errors[key],
-            len(measures.trained[key]) + errors[key],
-        )
-        for key in keys
-    }
+    errors = Counter[Key]()
+    for point in planned:
+        if point.state == "failed":
+            errors[key_of(point.strategy, point.workers, dict(point.swept))] += 1
+    counted = {}
+    for key in keys:
+        failed = len(measures.failed[key]) + errors[key]
+        counted[key] = Failures(failed, len(measures.trained[key]) + errors[key])
+    return counted
 
 
 def pool(
     failures: Mapping[Key, Failures], keys: Iterable[Key], measures: Measures
 ) -> Failures:
     """Failures of several rows together, those with equal updates once."""
-    rising = sorted(keys, key=lambda key: failures[key].failed)
-    most = {measures.updates[key]: failures[key] for key in rising}
-    return Failures(
-        sum(row.failed for row in most.values()), sum(row.runs for row in most.values())
-    )
+    most: dict[Key, Failures] = {}
+    for key in sorted(keys, key=lambda key: failures[key].failed):
+        most[measures.updates[key]] = failures[key]
+    failed = sum(row.failed for row in most.values())
+    return Failures(failed, sum(row.runs for row in most.values()))

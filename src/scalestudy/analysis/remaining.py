@@ -55,6 +55,7 @@ def remaining(
         spent += workers * (taken or 0.0) / 3600
         if status.state not in ("running", "queued", "missing"):
             continue
+        # A run without progress has no pace of its own.
         seconds_left = None if status.still else _seconds_left(status)
         if seconds_left is not None:
             left.append((workers, (seconds_left,) * 3))
@@ -65,28 +66,39 @@ def remaining(
         range_ = expected[series]
         if range_ is None:
             unknown += 1
-        else:
-            low, likely, high = (max(0.0, seconds - passed) for seconds in range_)
-            left.append((workers, (low, likely, high)))
+            continue
+        low, likely, high = (max(0.0, seconds - passed) for seconds in range_)
+        left.append((workers, (low, likely, high)))
     if not left:
         return Remaining(None, spent, None if unknown else spent, unknown)
-    running = (
-        max(1, sum(status.state == "running" for status in points)) if at_once else 1
+    running = 1
+    if at_once:
+        running = max(1, sum(status.state == "running" for status in points))
+    total = None
+    if not unknown:
+        hours = sum(workers * likely for workers, (_, likely, _) in left) / 3600
+        total = spent + hours
+    ranges = [range_ for _, range_ in left]
+    return Remaining(_until_all_end(ranges, running), spent, total, unknown)
+
+
+def _until_all_end(ranges: Sequence[Range], running: int) -> Range:
+    """Seconds until all runs have ended, so many at once; the longest of them cannot be divided."""
+    lows, likelies, highs = zip(*ranges, strict=True)
+    return (
+        max(sum(lows) / running, *lows),
+        max(sum(likelies) / running, *likelies),
+        max(sum(highs) / running, *highs),
     )
-    ends = zip(*(range_ for _, range_ in left), strict=True)
-    low, likely, high = (max(sum(seconds) / running, *seconds) for seconds in ends)
-    total = spent + sum(workers * range_[1] for workers, range_ in left) / 3600
-    return Remaining((low, likely, high), spent, None if unknown else total, unknown)
 
 
 def _expected_seconds(series: str, workers: int, durations: Durations) -> Range | None:
+    """How long a run will take, from runs of its series, else from any runs on as many workers."""
     counts = durations.get(series, {})
     if not counts:
-        others = [
-            seconds
-            for counts in durations.values()
-            for seconds in counts.get(workers, [])
-        ]
+        others: list[float] = []
+        for seconds_of in durations.values():
+            others += seconds_of.get(workers, [])
         return _range(others) if others else None
     if workers in counts:
         return _range(counts[workers])
@@ -102,12 +114,11 @@ def _durations(
 ) -> Durations:
     durations: Durations = {}
     for status in points:
-        seconds, left = (
-            status.result.wall_seconds if status.result else None,
-            _seconds_left(status),
-        )
+        seconds = status.result.wall_seconds if status.result else None
+        left = _seconds_left(status)
         if status.state == "running" and left is not None:
-            seconds = elapsed[status.name] + left if status.name in elapsed else None
+            passed = elapsed.get(status.name)
+            seconds = None if passed is None else passed + left
         if seconds is not None:
             counts = durations.setdefault(_series(status), {})
             counts.setdefault(status.point.workers, []).append(seconds)

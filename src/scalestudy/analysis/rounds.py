@@ -51,10 +51,10 @@ class Rounds:
 
     def named(self, key: Key, values: Values) -> dict[Any, float]:
         """A row's values by round instead of block."""
-        return {
-            self.names.get((key, block), block): value
-            for block, value in values.items()
-        }
+        by_round = {}
+        for block, value in values.items():
+            by_round[self.names.get((key, block), block)] = value
+        return by_round
 
     def apart(self, key: Key, other: Key) -> bool:
         """Whether two rows were run one after the other, or may have been."""
@@ -76,12 +76,9 @@ class Rounds:
             names = {key: self.named(key, values[key]).keys() for key in keys}
             for key in keys:
                 others = [other for other in keys if other != key]
-                apart = [
-                    other
-                    for other in others
-                    if self.apart(key, other) and not names[key] & names[other]
-                ]
-                if others and apart == others:
+                shares_none = not any(names[key] & names[other] for other in others)
+                apart = all(self.apart(key, other) for other in others)
+                if others and shares_none and apart:
                     found.append(key)
         return found
 
@@ -143,30 +140,40 @@ def _split(timed: Sequence[tuple[float, Run, Key]]) -> dict[tuple[Key, Any], Any
 
 def _between(rounds: Rounds, values: Mapping[Key, Values]) -> Variance:
     """Variance between rows: the assumed one, moderated by the lack of fit of a smooth curve."""
-    import numpy as np
-
-    series: dict[tuple[str, str], list[Key]] = {}
-    for key in rounds.spans:
-        if values.get(key) and all(
-            0 < value < math.inf for value in values[key].values()
-        ):
-            series.setdefault(key.series, []).append(key)
     squares, freedom = 0.0, 0
-    for keys in series.values():
+    for keys in _positive_series(rounds, values).values():
         if not any(rounds.apart(key, other) for key in keys for other in keys):
             continue
         left = len({key.workers for key in keys}) - CURVE
         if left > 0:
-            counts = np.log2([key.workers for key in keys])
-            means = np.array(
-                [
-                    fmean(math.log(value) for value in values[key].values())
-                    for key in keys
-                ]
-            )
-            design = np.vander(counts, CURVE)
-            residuals = means - design @ np.linalg.lstsq(design, means, rcond=None)[0]
-            squares += float(residuals @ residuals)
+            squares += _squares_about_curve(keys, values)
             freedom += left
     total = ASSUMED + freedom
     return Variance((ASSUMED * HOURS**2 + squares) / total, total)
+
+
+def _positive_series(
+    rounds: Rounds, values: Mapping[Key, Values]
+) -> dict[tuple[str, str], list[Key]]:
+    """Rows whose values have a logarithm, by series."""
+    series: dict[tuple[str, str], list[Key]] = {}
+    for key in rounds.spans:
+        row = values.get(key)
+        if row and all(0 < value < math.inf for value in row.values()):
+            series.setdefault(key.series, []).append(key)
+    return series
+
+
+def _squares_about_curve(keys: Sequence[Key], values: Mapping[Key, Values]) -> float:
+    """Sum of squares of the rows' log times about a parabola over log workers."""
+    import numpy as np
+
+    counts = np.log2([key.workers for key in keys])
+    means = []
+    for key in keys:
+        means.append(fmean(math.log(value) for value in values[key].values()))
+    measured = np.array(means)
+    design = np.vander(counts, CURVE)
+    coefficients = np.linalg.lstsq(design, measured, rcond=None)[0]
+    residuals = measured - design @ coefficients
+    return float(residuals @ residuals)

@@ -26,6 +26,7 @@ from scalestudy.store.records import (
 from scalestudy.store.run_folder import EPOCHS
 from scalestudy.store.state import State
 from scalestudy.util.files import contents
+from scalestudy.util.text import join_first, plural
 from scalestudy.util.units import bytes_of
 
 Seed = int | str
@@ -104,14 +105,12 @@ class Run:
     @property
     def wall_seconds(self) -> float | None:
         """Seconds from the start of its jobs to their end, else from that of its processes to the result."""
-        held = [
-            job.ended - job.began for job in self.allocations if job.ended is not None
-        ]
-        return (
-            sum(held)
-            if held and len(held) == len(self.allocations)
-            else self.result.wall_seconds
-        )
+        held = 0.0
+        for job in self.allocations:
+            if job.ended is None:
+                return self.result.wall_seconds
+            held += job.ended - job.began
+        return held if self.allocations else self.result.wall_seconds
 
     @property
     def disturbed(self) -> str | None:
@@ -175,10 +174,8 @@ class Key:
     @property
     def label(self) -> str:
         """Short name for sentences: `horovod on 4 workers (train.batch_size = 8)`."""
-        noun = "worker" if self.workers == 1 else "workers"
-        return f"{self.strategy} on {self.workers} {noun}" + (
-            f" ({self.details})" if self.swept else ""
-        )
+        text = f"{self.strategy} on {self.workers} {plural('worker', self.workers)}"
+        return f"{text} ({self.details})" if self.swept else text
 
     @property
     def series_label(self) -> str:
@@ -209,17 +206,17 @@ def key_of_run(run: Run) -> Key:
 
 def describe_swept(swept: dict[str, Any]) -> str:
     """Swept values in words, sorted by name: `train.batch_size = 8, train.xla = true`."""
-    return ", ".join(
-        f"{name} = {value if isinstance(value, str) else json.dumps(value, default=str)}"
-        for name, value in sorted(swept.items())
-    )
+    texts = []
+    for name, value in sorted(swept.items()):
+        shown = value if isinstance(value, str) else json.dumps(value, default=str)
+        texts.append(f"{name} = {shown}")
+    return ", ".join(texts)
 
 
 def order(key: Key) -> tuple[Any, ...]:
     """Sort key of rows in reading order: by variant, then strategy, then workers."""
-    values = tuple(
-        (name, *_value_order(value)) for name, value in sorted(key.swept.items())
-    )
+    swept = sorted(key.swept.items())
+    values = tuple((name, *_value_order(value)) for name, value in swept)
     return values, position(key.strategy), key.strategy, key.workers
 
 
@@ -253,13 +250,16 @@ def group_runs(runs: Iterable[Run]) -> RunsByRow:
     groups: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
         groups[key_of_run(run)].append(run)
-    return RunsByRow(
-        (key, sorted(groups[key], key=_by_seed)) for key in sorted(groups, key=order)
-    )
+    ordered = RunsByRow()
+    for key in sorted(groups, key=order):
+        ordered[key] = sorted(groups[key], key=_by_seed)
+    return ordered
 
 
 def _by_seed(run: Run) -> tuple[Any, ...]:
-    place = (run.source.file, run.source.line or 0) if run.source else ("", 0)
+    place: tuple[str, int] = ("", 0)
+    if run.source:
+        place = (run.source.file, run.source.line or 0)
     return run.result.seed is None, run.result.seed or 0, *place, run.result.name
 
 
@@ -271,7 +271,9 @@ def seed_of(run: Run) -> Seed:
     repeats = [f"{name} = {swept[name]}" for name in REPEATS if name in swept]
     if run.is_timing:  # taken at another hour than the training of this seed
         repeats.append("timing")
-    return ", ".join([f"seed = {seed}", *repeats]) if repeats else seed
+    if not repeats:
+        return seed
+    return ", ".join([f"seed = {seed}", *repeats])
 
 
 def values_of(
@@ -279,8 +281,12 @@ def values_of(
 ) -> dict[Seed, float]:
     """A row's values by seed; empty if any run lacks it."""
     values = {seed_of(run): value(run) for run in runs}
-    complete = {seed: number for seed, number in values.items() if number is not None}
-    return complete if len(complete) == len(values) else {}
+    known: dict[Seed, float] = {}
+    for seed, number in values.items():
+        if number is None:
+            return {}
+        known[seed] = number
+    return known
 
 
 def epoch_values(
@@ -302,10 +308,14 @@ def quality_sense(runs: Sequence[Run]) -> Sense:
 
     A metric in [0, 1] of which a value exceeds 1 is a percentage.
     """
-    result = next((run.result for run in runs if run.result.better), runs[0].result)
+    recorded = [run.result for run in runs if run.result.better]
+    result = recorded[0] if recorded else runs[0].result
     named = known(result.metric)
-    bounded = named.bounded if result.bounded is None else result.bounded
-    whole = named.whole if result.bounded is None else 1.0 if bounded else named.whole
+    bounded, whole = named.bounded, named.whole
+    if result.bounded is not None:
+        bounded = result.bounded
+        if bounded:
+            whole = 1.0
     values = [run.result.quality for run in runs if run.result.quality is not None]
     if whole and bounded and max(values, default=0.0) > 1:
         whole = 100.0
@@ -320,9 +330,7 @@ def direction_label(better: Better | None) -> str:
 def sources(runs: Sequence[Run]) -> str:
     """Files and lines that runs were taken from, at most eight; empty for our own runs."""
     named = list(dict.fromkeys(str(run.source) for run in runs if run.source))
-    return "; ".join(named[:8]) + (
-        f" and {len(named) - 8} more" if len(named) > 8 else ""
-    )
+    return join_first(named, most=8, separator="; ")
 
 
 def metric_label(name: str) -> str:

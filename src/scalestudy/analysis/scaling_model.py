@@ -29,6 +29,7 @@ from scalestudy.analysis.scaling_fit import (
     terms_of,
 )
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
+from scalestudy.util.text import plural
 
 TimeOf = Literal["training", "epoch", "samples"]
 ALIKE = 0.01
@@ -84,12 +85,11 @@ class Series:
     @property
     def timed(self) -> list[tuple[int, float]]:
         """Workers and seconds of each run."""
-        counts = self.different
-        return [
-            (count, seconds)
-            for count in counts
-            for seconds in self.times.values[self.key.on(count)].values()
-        ]
+        pairs = []
+        for count in self.different:
+            for seconds in self.times.values[self.key.on(count)].values():
+                pairs.append((count, seconds))
+        return pairs
 
 
 def nodes_of(run: Run) -> int | None:
@@ -103,64 +103,67 @@ def series_of(measures: Measures) -> list[Series]:
     """Every strategy and variant with usable times, in reading order."""
     groups = measures.groups
     usable = [key for key in groups if times_count(groups[key])]
-    found = (
-        _series(keys, measures)
-        for keys in gather_keys(usable, lambda key: key.series).values()
-    )
-    return [series for series in found if series is not None]
+    found = []
+    for keys in gather_keys(usable, lambda key: key.series).values():
+        series = _series(keys, measures)
+        if series is not None:
+            found.append(series)
+    return found
 
 
 def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
     rows = {key.workers: measures.groups[key] for key in keys}
-    runs = [run for members in rows.values() for run in members]
-    # The first time that is known for all runs.
-    of = next(
-        (
-            of
-            for of, seconds in _SECONDS.items()
-            if all(seconds(run) is not None for run in runs)
-        ),
-        None,
-    )
+    of = _first_known_time([run for members in rows.values() for run in members])
     if of is None:
         return None
     works = _works(rows, of)
     first = min(works, default=0)
     if not first:
         return None
-    compared = {
-        count: rows[count]
-        for count, work in works.items()
-        if nearly_equal((work, works[first]))
-    }
-    nodes = {
-        count: {nodes_of(run) for run in members} for count, members in compared.items()
-    }
-    times = measures.training_seconds
-    if of != "training":
-        own = {key: measures.groups[key] for key in keys}
-        times = measure_times(
-            own, {key: values_of(runs, _SECONDS[of]) for key, runs in own.items()}
-        )
+    compared = {}
+    for count, work in works.items():
+        if nearly_equal((work, works[first])):
+            compared[count] = rows[count]
+    batches = {}
+    for count, members in compared.items():
+        batches[count] = members[0].result.global_batch
     return Series(
         key=keys[0].on(first),
         different=tuple(sorted(compared)),
-        times=times,
+        times=_times_of(keys, measures, of),
         samples=compared[first][0].result.samples_processed,
-        update=_update(
-            {
-                count: members[0].result.global_batch
-                for count, members in compared.items()
-            }
-        ),
-        nodes={
-            count: number
-            for count, numbers in nodes.items()
-            if len(numbers) == 1 and (number := next(iter(numbers))) is not None
-        },
+        update=_update(batches),
+        nodes=_node_counts(compared),
         others=tuple(sorted(rows.keys() - compared.keys())),
         of=of,
     )
+
+
+def _first_known_time(runs: Sequence[Run]) -> TimeOf | None:
+    """The first time that is known for all runs."""
+    for of, seconds in _SECONDS.items():
+        if all(seconds(run) is not None for run in runs):
+            return of
+    return None
+
+
+def _times_of(keys: Sequence[Key], measures: Measures, of: TimeOf) -> Measure:
+    if of == "training":
+        return measures.training_seconds
+    own = {key: measures.groups[key] for key in keys}
+    values = {key: values_of(runs, _SECONDS[of]) for key, runs in own.items()}
+    return measure_times(own, values)
+
+
+def _node_counts(rows: Mapping[int, Sequence[Run]]) -> dict[int, int]:
+    """Nodes for each number of workers whose runs all recorded the same number."""
+    counts = {}
+    for count, runs in rows.items():
+        numbers = {nodes_of(run) for run in runs}
+        number = numbers.pop()
+        if not numbers and number is not None:
+            counts[count] = number
+    return counts
 
 
 def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
@@ -173,17 +176,20 @@ def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
     sized = all(run.result.training_samples for runs in rows.values() for run in runs)
 
     def work(run: Run) -> float:
-        size = (run.result.training_samples or 1) if sized else 1
+        size = 1
+        if sized:
+            size = run.result.training_samples or 1
         if of == "epoch":
             return size
         return run.result.samples_processed or size * (run.result.epochs or 1)
 
-    works = {count: {work(run) for run in runs} for count, runs in rows.items()}
-    return {
-        count: fmean(numbers)
-        for count, numbers in works.items()
-        if nearly_equal(numbers)
-    }
+    works = {}
+    for count, runs in rows.items():
+        # Repeats of a run with the same work count once.
+        amounts = {work(run) for run in runs}
+        if nearly_equal(amounts):
+            works[count] = fmean(amounts)
+    return works
 
 
 def _update(batches: Mapping[int, int | None]) -> Update | None:
@@ -192,11 +198,9 @@ def _update(batches: Mapping[int, int | None]) -> Update | None:
         return None
     if nearly_equal(sizes.values()):
         return "fixed"
-    return (
-        "growing"
-        if nearly_equal(batch / count for count, batch in sizes.items())
-        else None
-    )
+    if nearly_equal(batch / count for count, batch in sizes.items()):
+        return "growing"
+    return None
 
 
 def nearly_equal(values: Iterable[float]) -> bool:
@@ -284,11 +288,9 @@ class Model:
     def _first(self) -> Estimate:
         """Time of the baseline; if that is one run, with the scatter of runs about the model."""
         seconds = self.series.times.mean(self.baseline)
-        return (
-            seconds.times(self.fit.one_run)
-            if seconds.low is None and self.fit
-            else seconds
-        )
+        if seconds.low is None and self.fit:
+            return seconds.times(self.fit.one_run)
+        return seconds
 
     @cached_property
     def limit(self) -> Estimate:
@@ -304,11 +306,9 @@ class Model:
         limit = self._first.times(self.fit.shortest().inverse())
         if limit.value is None or limit.high is None or limit.high > ANY_NUMBER:
             return NOTHING
-        return (
-            limit
-            if counts[-1] >= REACH * counts[0] and limit.value <= REACH * reached
-            else NOTHING
-        )
+        if counts[-1] < REACH * counts[0] or limit.value > REACH * reached:
+            return NOTHING
+        return limit
 
     def counts(self) -> list[int]:
         """Measured numbers of workers, then doublings up to `REACH` times the largest."""
@@ -321,40 +321,42 @@ class Model:
 def model_of(series: Series, groups: RunsByRow) -> Model:
     """Model of one series; `groups` holds the one-worker runs that may be its baseline."""
     timed = series.timed
-    scaling = fit(
-        _terms(series), [count for count, _ in timed], [seconds for _, seconds in timed]
-    )
+    counts = [count for count, _ in timed]
+    scaling = fit(_terms(series), counts, [seconds for _, seconds in timed])
     reference, baseline = series.key, find_baseline(series.key, groups, timed=True)
     if baseline and baseline.strategy != series.key.strategy:
-        samples = [
-            series.samples,
-            *(run.result.samples_processed for run in groups[baseline]),
-        ]
-        same_work = (
-            nearly_equal(size for size in samples if size)
-            if all(samples)
-            else not any(samples)
-        )
-        if series.of == "training" and same_work and series.times.values[baseline]:
+        known = series.of == "training" and series.times.values[baseline]
+        if known and _same_samples(series, groups[baseline]):
             reference = baseline
     return Model(series, scaling, "" if scaling else _why_none(series), reference)
+
+
+def _same_samples(series: Series, baseline: Sequence[Run]) -> bool:
+    """Whether a baseline of another strategy did the work of the series; unknown work counts as equal."""
+    amounts = [series.samples]
+    amounts += [run.result.samples_processed for run in baseline]
+    known = [amount for amount in amounts if amount]
+    if len(known) == len(amounts):
+        return nearly_equal(known)
+    return not known
 
 
 def _terms(series: Series) -> tuple[ScalingTerm, ...]:
     """Terms of a series, with one for the second node if two or more numbers of workers lie on each side."""
     one = [count for count, nodes in series.nodes.items() if nodes == 1]
     several = [count for count, nodes in series.nodes.items() if nodes > 1]
-    told_apart = min(len(one), len(several)) > 1 and max(one) < min(several)
-    return terms_of(series.update, max(one) if told_apart else None)
+    full_node = None
+    if min(len(one), len(several)) > 1 and max(one) < min(several):
+        full_node = max(one)
+    return terms_of(series.update, full_node)
 
 
 def _why_none(series: Series) -> str:
     counts = len(series.different)
     if counts >= MINIMUM_COUNTS:
         return "a training time is not a positive number"
-    listed = ", ".join(map(str, series.others))
-    others = f" ({listed} processed a different number of samples)" if listed else ""
-    return (
-        f"a scaling model needs {MINIMUM_COUNTS} different numbers of workers, and there"
-        f" {'is 1' if counts == 1 else f'are {counts}'}{others}"
-    )
+    there = f"there {plural('is', counts, 'are')} {counts}"
+    if series.others:
+        listed = ", ".join(map(str, series.others))
+        there += f" ({listed} processed a different number of samples)"
+    return f"a scaling model needs {MINIMUM_COUNTS} different numbers of workers, and {there}"

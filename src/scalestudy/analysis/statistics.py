@@ -54,20 +54,17 @@ class Estimate:
     @property
     def half_width(self) -> float | None:
         """Half of the interval's length, or None without one."""
-        return (
-            None
-            if self.low is None or self.high is None
-            else (self.high - self.low) / 2
-        )
+        if self.low is None or self.high is None:
+            return None
+        return (self.high - self.low) / 2
 
     def map(self, function: Callable[[float], float]) -> "Estimate":
         """Apply an increasing function to the value and its interval."""
-        return Estimate(
-            *(
-                None if x is None else function(x)
-                for x in (self.value, self.low, self.high)
-            )
-        )
+
+        def applied(number: float | None) -> float | None:
+            return None if number is None else function(number)
+
+        return Estimate(applied(self.value), applied(self.low), applied(self.high))
 
     def scaled(self, factor: float) -> "Estimate":
         """Convert to another unit; `factor` must be positive."""
@@ -146,9 +143,8 @@ class Contrast:
 @cache
 def student(freedom: float) -> float:
     """Two-sided quantile of Student's t for `CONFIDENCE`."""
-    from scipy.special import (
-        stdtrit,
-    )  # scipy.stats takes half a second to import; this is its quantile
+    # The quantile of scipy.stats, which takes half a second to import.
+    from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
@@ -211,11 +207,10 @@ ARCSINE = Scale(
 
 def quality_scale(bounded: bool | None, values: Iterable[float]) -> Scale:
     """Scale of a metric: ARCSINE if it is known to lie in [0, 1] and all finite values do, else LINEAR."""
-    return (
-        ARCSINE
-        if bounded and all(0 <= x <= 1 for x in values if math.isfinite(x))
-        else LINEAR
-    )
+    finite = [value for value in values if math.isfinite(value)]
+    if bounded and all(0 <= value <= 1 for value in finite):
+        return ARCSINE
+    return LINEAR
 
 
 def quality_decimals(scale: Scale, values: Iterable[float]) -> int:
@@ -277,14 +272,15 @@ def _by_shared_block(rows: Sequence[Values]) -> "Any":
     import numpy as np
 
     counts = Counter(block for row in rows for block in row)
-    shared = [block for block, count in counts.items() if count > 1]
-    places = {block: place for place, block in enumerate(shared)}
+    places: dict[Any, int] = {}
+    for block, count in counts.items():
+        if count > 1:
+            places[block] = len(places)
     table = np.full((len(rows), len(places)), np.nan)
     for line, values in zip(table, rows, strict=True):
-        kept = {
-            places[block]: value for block, value in values.items() if block in places
-        }
-        line[[*kept]] = [*kept.values()]
+        for block, value in values.items():
+            if block in places:
+                line[places[block]] = value
     return table
 
 
@@ -354,20 +350,21 @@ def _moderate(
     `values` are single runs, or differences of `per_run` runs each.
     """
     freedom = len(values) - 1
-    own = _variance(values) / per_run if freedom else 0.0
-    if common is None:
-        return Variance(own, freedom) if freedom else None
     if not freedom:
+        if common is None:
+            return None
         return Variance(common.value, min(SINGLE, common.freedom))
+    own = _variance(values) / per_run
+    if common is None:
+        return Variance(own, freedom)
     value = (PRIOR * common.value + freedom * own) / (PRIOR + freedom)
     return Variance(value, min(PRIOR + freedom, common.freedom))
 
 
 def _variance(values: Sequence[float]) -> float:
     """Sample variance of at least two values."""
-    if min(values) == max(
-        values
-    ):  # the mean of equal values may be off by a rounding error
+    # The mean of equal values may be off by a rounding error.
+    if min(values) == max(values):
         return 0.0
     centre = fmean(values)
     return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
@@ -418,28 +415,31 @@ def contrast(
         between: Variance of what all runs of a row share, such as its hour, if the rows were not run
             together; see `analysis.rounds`.
     """
+    same_design = design if design and design is their_design else None
+    residual = same_design.residual if same_design else None
     common = [block for block in ours if block in theirs]
-    residual = design.residual if design and design is their_design else None
-    if len(common) > 1 or (common and residual and min(len(ours), len(theirs)) == 1):
+    single_pair = len(common) == 1 and min(len(ours), len(theirs)) == 1
+    if len(common) > 1 or (single_pair and residual):
         changes = [ours[block] - theirs[block] for block in common]
         single = _moderate(changes, residual, per_run=2.0)
         assert single is not None
         error = math.sqrt(2 * single.value / len(changes))
         return Contrast(fmean(changes), error, single.freedom, len(changes))
     change = fmean(ours.values()) - fmean(theirs.values())
-    first, second = (
-        run_variance([*ours.values()], design),
-        run_variance([*theirs.values()], their_design),
-    )
+    first = run_variance([*ours.values()], design)
+    second = run_variance([*theirs.values()], their_design)
     if first is None or second is None:
         return Contrast(change)
     total = _sum_of(
         Variance(first.value / len(ours), first.freedom),
         Variance(second.value / len(theirs), second.freedom),
     )
-    if design and design is their_design:  # both variances contain the common one
-        total = total._replace(freedom=min(total.freedom, design.within.freedom))
+    if same_design:
+        # Both variances contain the common one, which has no more degrees than it was estimated with.
+        freedom = min(total.freedom, same_design.within.freedom)
+        total = total._replace(freedom=freedom)
     if between is not None:
+        # Each row has its own hour.
         total = _sum_of(total, Variance(2 * between.value, between.freedom))
     return Contrast(change, math.sqrt(total.value), total.freedom)
 
@@ -450,6 +450,5 @@ def _sum_of(first: Variance, second: Variance) -> Variance:
     if not total:
         return Variance(0.0, min(first.freedom, second.freedom))
     shares = first.value / total, second.value / total
-    return Variance(
-        total, 1 / (shares[0] ** 2 / first.freedom + shares[1] ** 2 / second.freedom)
-    )
+    inverse = shares[0] ** 2 / first.freedom + shares[1] ** 2 / second.freedom
+    return Variance(total, 1 / inverse)

@@ -9,6 +9,7 @@ from scalestudy.analysis.runs import Planned, Run, read_epochs
 from scalestudy.config.expand import point_name
 from scalestudy.launch.launcher import PointStatus
 from scalestudy.store.record_file import CHECKSUMS
+from scalestudy.store.records import EpochRecord, Result
 from scalestudy.store.run_folder import EPOCHS, GALLERY, RANKS, RunFolder
 
 MEASURED = ("steps", "input")
@@ -23,31 +24,35 @@ def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
     """
     if not status.run or not status.result:
         return
-    point, folder, result = status.point, status.run, status.result
-    altered = _altered(folder)
-    epochs, wrong = ((), []) if EPOCHS in altered else read_epochs(folder.path)
-    if not wrong and EPOCHS not in altered and len(epochs) != result.epochs:
-        wrong = [f"{EPOCHS} holds {len(epochs)} of {result.epochs} epochs"]
-    wrong += [f"{name} differs from its checksum in {CHECKSUMS}" for name in altered]
-    held, noted = folder.allocations(), folder.disturbance()
-    run = as_training(
-        Run(
-            result,
-            epochs,
-            _relative(folder, study),
-            () if RANKS in altered else tuple(folder.ranks()),
-            tuple(wrong),
-            None if GALLERY in altered else folder.gallery_record(),
-            allocations=held.jobs if held else (),
-            busy=noted.words if noted else None,
-        )
-    )
+    run = as_training(_read_run(status.run, status.result, study))
     yield run
+    point = status.point
     for swept in point.also:
         name = point_name(point.strategy, point.workers, point.seed, swept)
-        yield replace(
-            run, result=run.result.model_copy(update={"name": name, "swept": swept})
-        )
+        named = run.result.model_copy(update={"name": name, "swept": swept})
+        yield replace(run, result=named)
+
+
+def _read_run(folder: RunFolder, result: Result, study: Path) -> Run:
+    altered = _altered(folder)
+    epochs: tuple[EpochRecord, ...] = ()
+    damage: list[str] = []
+    if EPOCHS not in altered:
+        epochs, damage = read_epochs(folder.path)
+        if not damage and len(epochs) != result.epochs:
+            damage = [f"{EPOCHS} holds {len(epochs)} of {result.epochs} epochs"]
+    damage += [f"{name} differs from its checksum in {CHECKSUMS}" for name in altered]
+    held, noted = folder.allocations(), folder.disturbance()
+    return Run(
+        result,
+        epochs,
+        _relative(folder, study),
+        ranks=() if RANKS in altered else tuple(folder.ranks()),
+        damage=tuple(damage),
+        gallery=None if GALLERY in altered else folder.gallery_record(),
+        allocations=held.jobs if held else (),
+        busy=noted.words if noted else None,
+    )
 
 
 def _altered(folder: RunFolder) -> list[str]:
@@ -88,19 +93,16 @@ def as_training(run: Run) -> Run:
     if timing is None or result.training_seconds is None or wall is None:
         return run
     step = timing.seconds / timing.steps
-    training = (
-        timing.warm_up_seconds + (timing.training_updates - timing.warm_up_steps) * step
-    )
-    evaluation = (
-        max(0, timing.training_evaluations - len(timing.evaluations))
-        * timing.evaluations[-1]
-    )
-    saving = result.phases.get("saving", 0.0)
+    steps_left = timing.training_updates - timing.warm_up_steps
+    training = timing.warm_up_seconds + steps_left * step
+    evaluations_left = timing.training_evaluations - len(timing.evaluations)
+    evaluation = max(0, evaluations_left) * timing.evaluations[-1]
     phases = dict(result.phases)
+    saving = phases.get("saving", 0.0)
     done = sum(phases.get(name, 0.0) for name in MEASURED)
-    phases |= {
-        name: phases[name] * training / done for name in MEASURED if phases.get(name)
-    }
+    for name in MEASURED:
+        if phases.get(name):
+            phases[name] = phases[name] * training / done
     phases["evaluation"] = phases.get("evaluation", 0.0) + evaluation
     phases["saving"] = 2 * saving
     computed = {
