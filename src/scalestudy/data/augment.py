@@ -4,9 +4,9 @@ The random numbers of a sample depend only on the seed, the epoch and the sample
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,33 @@ from scalestudy.data.loader import Reader
 from scalestudy.data.samples import Array, Columns, Forms, Indices, Size
 
 Words = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+
+LONGEST, WIDEST = 3 / 4, 4 / 3
+"""Range of a crop's aspect ratio relative to the image's (Szegedy 2015, section 6)."""
+MODE = "mirror"
+"""SciPy's name for continuing an image by reflection about the center of its last pixel."""
+_COUNTS = {
+    "flip": 2,
+    "rotate90": 1,
+    "rotate": 1,
+    "crop": 4,
+    "brightness": 1,
+    "contrast": 1,
+    "noise": 1,
+}
+"""How many random numbers a sample takes, by the kind of operation."""
+_STREAMS = {
+    "flip": 0,
+    "rotate90": 1,
+    "rotate": 2,
+    "crop": 5,
+    "brightness": 6,
+    "contrast": 7,
+    "noise": 8,
+}
+_ALL_STREAMS = 12
+"""The random numbers depend on the streams and their number; those of removed operations stay unused."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
@@ -32,13 +59,12 @@ def uniforms(
     number generators", 2014): seed, epoch and row twice, then the index of each number once.
     """
     with np.errstate(over="ignore"):
-        key = _mix(
-            _mix(np.array([seed], np.uint64) * _GOLDEN + np.uint64(1))
-            + np.uint64(epoch)
-        )
-        streams = _mix(_mix(key + rows.astype(np.uint64)))
+        of_seed = _mix(np.array([seed], np.uint64) * _GOLDEN + np.uint64(1))
+        of_epoch = _mix(of_seed + np.uint64(epoch))
+        streams = _mix(_mix(of_epoch + rows.astype(np.uint64)))
         counters = (np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)[None]
         words = _mix(streams[:, None] + counters)
+    # The 53 bits of a double; the half keeps 0 and 1 out.
     return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
@@ -47,11 +73,6 @@ def _mix(words: Words) -> Words:
     words = (words ^ (words >> np.uint64(27))) * _SECOND
     mixed: Words = words ^ (words >> np.uint64(31))
     return mixed
-
-
-Floats = npt.NDArray[np.float64]
-LONGEST, WIDEST = 3 / 4, 4 / 3
-"""Range of a crop's aspect ratio relative to the image's (Szegedy 2015, section 6)."""
 
 
 @dataclass(frozen=True)
@@ -74,28 +95,6 @@ class Parameters:
     noise: npt.NDArray[np.int64] | None = None
 
 
-_COUNTS = {
-    "flip": 2,
-    "rotate90": 1,
-    "rotate": 1,
-    "crop": 4,
-    "brightness": 1,
-    "contrast": 1,
-    "noise": 1,
-}
-_STREAMS = {
-    "flip": 0,
-    "rotate90": 1,
-    "rotate": 2,
-    "crop": 5,
-    "brightness": 6,
-    "contrast": 7,
-    "noise": 8,
-}
-_ALL_STREAMS = 12
-"""The random numbers depend on the streams and their number; those of removed operations stay unused."""
-
-
 def draw(
     operations: Sequence[Operation], seed: int, epoch: int, rows: Indices
 ) -> dict[str, Floats]:
@@ -114,29 +113,34 @@ def parameters(
     operations: Sequence[Operation], drawn: dict[str, Floats], size: Size
 ) -> Parameters:
     """Compute the parameters from the drawn numbers for images of `size`."""
-    by_kind = {operation.kind: operation for operation in operations}
-    count = len(next(iter(drawn.values()))) if drawn else 0
-    matrix = None
-    if any(kind in by_kind for kind in GEOMETRIC):
-        matrix = np.tile(np.eye(3), (count, 1, 1))
-        for operation in operations:
-            make = _MATRICES.get(operation.kind)
-            if make is not None:
-                matrix = matrix @ make(operation, drawn[operation.kind], size)
-        matrix = matrix[:, :2]
-    noise = by_kind.get("noise")
-    contrast, brightness = by_kind.get("contrast"), by_kind.get("brightness")
-    return Parameters(
-        matrix=matrix,
-        contrast=1 + contrast["amount"] * (2 * drawn["contrast"][:, 0] - 1)
-        if contrast
-        else None,
-        brightness=brightness["amount"] * (2 * drawn["brightness"][:, 0] - 1)
-        if brightness
-        else None,
-        sigma=float(noise["sigma"]) if noise else 0.0,
-        noise=(drawn["noise"][:, 0] * 2**31).astype(np.int64) if noise else None,
-    )
+    matrix: Floats | None = None
+    found = Parameters()
+    for operation in operations:
+        numbers = drawn[operation.kind]
+        first = numbers[:, 0]
+        match operation.kind:
+            case "contrast":
+                factors = 1 + operation["amount"] * (2 * first - 1)
+                found = replace(found, contrast=factors)
+            case "brightness":
+                added = operation["amount"] * (2 * first - 1)
+                found = replace(found, brightness=added)
+            case "noise":
+                seeds = (first * 2**31).astype(np.int64)
+                sigma = float(operation["sigma"])
+                found = replace(found, sigma=sigma, noise=seeds)
+            case kind:
+                if matrix is None:
+                    matrix = np.tile(np.eye(3), (len(numbers), 1, 1))
+                matrix = matrix @ _matrices(kind)(operation, numbers, size)
+    if matrix is not None:
+        found = replace(found, matrix=matrix[:, :2])
+    return found
+
+
+def _matrices(kind: str) -> Callable[[Operation, Floats, Size], Floats]:
+    made = {"flip": _flip, "rotate90": _rotate90, "rotate": _rotate, "crop": _crop}
+    return made[kind]
 
 
 def _flip(operation: Operation, drawn: Floats, size: Size) -> Floats:
@@ -152,10 +156,9 @@ def _rotate90(operation: Operation, drawn: Floats, size: Size) -> Floats:
     quarters = np.floor(drawn[:, 0] * 4).astype(int)
     if size[0] != size[1]:
         quarters &= 2  # only half turns: a quarter turn would change the shape
-    cosines, sines = (
-        np.array([1.0, 0.0, -1.0, 0.0])[quarters],
-        np.array([0.0, 1.0, 0.0, -1.0])[quarters],
-    )
+    # Exact values: `np.cos` of a right angle is not 0, and the pixels would be interpolated.
+    cosines = np.array([1.0, 0.0, -1.0, 0.0])[quarters]
+    sines = np.array([0.0, 1.0, 0.0, -1.0])[quarters]
     return _linear(cosines, -sines, sines, cosines)
 
 
@@ -185,13 +188,6 @@ def _linear(a: Any, b: Any, c: Any, d: Any, offset: Any = 0) -> Floats:
     return matrix
 
 
-_MATRICES = {"flip": _flip, "rotate90": _rotate90, "rotate": _rotate, "crop": _crop}
-
-
-MODE = "mirror"
-"""SciPy's name for continuing an image by reflection about the center of its last pixel."""
-
-
 def coordinates(matrix: Floats, size: Size) -> Floats:
     """Return the source rows and columns of the pixels of an image of `size`, shape [2, H, W].
 
@@ -207,12 +203,11 @@ def coordinates(matrix: Floats, size: Size) -> Floats:
 
 def whole(matrix: Floats, size: Size) -> bool:
     """Whether the matrix maps pixels to pixels: only right angles and reflections."""
-    square = bool((np.abs(matrix[:, :2]) == np.eye(2)).all()) or size[0] == size[1]
-    return (
-        square
-        and not matrix[:, 2].any()
-        and bool(np.isin(matrix[:, :2], (-1.0, 0.0, 1.0)).all())
-    )
+    turn, offset = matrix[:, :2], matrix[:, 2]
+    if offset.any() or not np.isin(turn, (-1.0, 0.0, 1.0)).all():
+        return False
+    keeps_axes = bool((np.abs(turn) == np.eye(2)).all())
+    return keeps_axes or size[0] == size[1]
 
 
 def rotate(pixels: Array, matrix: Floats) -> Array:
@@ -240,11 +235,10 @@ def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
 
 def nearest(mask: Array, at: Floats) -> Array:
     """Sample a mask [H, W] at the nearest pixels; halfway between two, at the one with even index."""
-    rows, columns = (
-        reflect(np.rint(index).astype(np.int64), length)
-        for index, length in zip(at, mask.shape, strict=True)
-    )
-    taken: Array = mask.reshape(-1).take(rows * mask.shape[1] + columns)
+    height, width = mask.shape
+    rows = reflect(np.rint(at[0]).astype(np.int64), height)
+    columns = reflect(np.rint(at[1]).astype(np.int64), width)
+    taken: Array = mask.reshape(-1).take(rows * width + columns)
     return taken
 
 
@@ -275,11 +269,7 @@ def apply(
     """
     size = (image.shape[0], image.shape[1])
     matrix = None if what.matrix is None else what.matrix[index]
-    light = (
-        what.contrast is not None
-        or what.brightness is not None
-        or what.noise is not None
-    )
+    lights = (what.contrast, what.brightness, what.noise)
     pixels: npt.NDArray[np.float32] | None = None
     if matrix is not None and whole(matrix, size):
         image[:] = rotate(image, matrix).copy()
@@ -290,10 +280,10 @@ def apply(
         pixels = sampled(image, at)
         for mask in masks:
             mask[:] = nearest(mask, at)
-    if light:
-        pixels = _lit(
-            image.astype(np.float32) if pixels is None else pixels, index, what, scale
-        )
+    if any(light is not None for light in lights):
+        if pixels is None:
+            pixels = image.astype(np.float32)
+        pixels = _lit(pixels, index, what, scale)
     if pixels is not None:
         store(pixels, image, scale)
 
@@ -354,20 +344,15 @@ class Augmented:
         if epoch is None:
             return
         size = (inputs.shape[1], inputs.shape[2])
-        what = parameters(
-            self._operations, draw(self._operations, self._seed, epoch, rows), size
-        )
-        masks = self._moves and targets.shape[1:] == size
+        drawn = draw(self._operations, self._seed, epoch, rows)
+        what = parameters(self._operations, drawn, size)
+        with_masks = self._moves and targets.shape[1:] == size
 
         def change(index: int) -> None:
-            apply(
-                inputs[index],
-                [targets[index]] if masks else [],
-                index,
-                what,
-                self._scale,
-            )
+            masks = [targets[index]] if with_masks else []
+            apply(inputs[index], masks, index, what, self._scale)
 
+        # `list` waits for all samples, and raises what a thread raised.
         list(self._threads.map(change, range(len(rows))))
 
     @cached_property

@@ -14,7 +14,12 @@ from scalestudy.data.samples import IGNORE, Array, Size
 from scalestudy.util.errors import UserError
 
 Range = tuple[float, float]
+Way = Literal["pad", "crop", "stretch"]
 FULL = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
+_DEPTHS = {"u": "{}-bit", "i": "{}-bit signed", "f": "{}-bit float"}
+"""Words for the kinds of NumPy's types."""
+_COLOURS = {1: "grey", 3: "colour"}
+"""Words for numbers of channels."""
 _WIDENED = 257
 """Factor from 8 to 16 bits: 255 becomes 65535, so that the value scaled to [0, 1] stays the same."""
 
@@ -83,16 +88,12 @@ class Form:
         if values.shape[-1] < self.channels:
             values = np.repeat(values, self.channels, axis=-1)
         if self.dtype.kind != "f":
-            return (
-                values.astype(np.uint16) * _WIDENED
-                if values.dtype != self.dtype
-                else values
-            )
+            if values.dtype == self.dtype:
+                return values
+            return values.astype(np.uint16) * _WIDENED
         floats = store_as(values, self.dtype, name)
-        if (
-            values.dtype.kind in "iu"
-            and not (floats.astype(values.dtype) == values).all()
-        ):
+        whole = values.dtype.kind in "iu"
+        if whole and not (floats.astype(values.dtype) == values).all():
             raise UserError(
                 "whole numbers up to 16,777,216, which float32 holds exactly",
                 f"{name}, with values {values.min()}..{values.max()}",
@@ -140,23 +141,21 @@ def common_form(headers: Sequence[Header], value_range: Range | None) -> Form:
             "Convert all images to one type.",
         )
     whole_range = value_range is None or (value_range[0] == 0 and len(types) == 1)
-    dtype = max(types, key=lambda dtype: dtype.itemsize)
-    stored = dtype if set(types) <= set(FULL) and whole_range else np.dtype(np.float32)
+    stored = np.dtype(np.float32)
+    if set(types) <= set(FULL) and whole_range:
+        stored = max(types, key=lambda dtype: dtype.itemsize)
     return Form(max(channels), stored, value_range)
 
 
 def describe_headers(headers: Sequence[Header]) -> str:
     """Describe types and channels of a set, most frequent first: "16-bit grey (12), 8-bit grey (3)"."""
     kinds = Counter((header.dtype, header.channels) for header in headers)
-    names = {"u": "{}-bit", "i": "{}-bit signed", "f": "{}-bit float"}
-    return ", ".join(
-        f"{names[dtype.kind].format(dtype.itemsize * 8)} "
-        f"{ {1: 'grey', 3: 'colour'}.get(channels, f'of {channels} channels') } ({count})"
-        for (dtype, channels), count in kinds.most_common()
-    )
-
-
-Way = Literal["pad", "crop", "stretch"]
+    described = []
+    for (dtype, channels), count in kinds.most_common():
+        depth = _DEPTHS[dtype.kind].format(dtype.itemsize * 8)
+        colour = _COLOURS.get(channels, f"of {channels} channels")
+        described.append(f"{depth} {colour} ({count})")
+    return ", ".join(described)
 
 
 @dataclass(frozen=True)
@@ -178,34 +177,38 @@ class Fit:
 
     def pads(self, size: Size) -> bool:
         """Whether an image of that size is padded with ignored pixels."""
-        return (
-            self.size is not None
-            and self.way == "pad"
-            and fit_size(size, self.size) != self.size
-        )
+        if self.size is None or self.way != "pad":
+            return False
+        return fit_size(size, self.size) != self.size
 
     def image(self, image: Array) -> Array:
         """Resize an image [H, W, C]."""
-        return image if self.size is None else resize_image(image, self.size, self.way)
+        if self.size is None:
+            return image
+        return resize_image(image, self.size, self.way)
 
     def mask(self, mask: Array) -> Array:
         """Resize a mask [H, W] (uint8)."""
-        return mask if self.size is None else resize_mask(mask, self.size, self.way)
+        if self.size is None:
+            return mask
+        return resize_mask(mask, self.size, self.way)
 
 
 def fit_size(size: Size, into: Size) -> Size:
     """Return the largest height and width with the aspect ratio of `size` that fit into `into`."""
     ratio = min(into[0] / size[0], into[1] / size[1])
-    return (
-        min(into[0], max(1, round(size[0] * ratio))),
-        min(into[1], max(1, round(size[1] * ratio))),
-    )
+    # Rounding may exceed `into` by a pixel, or leave nothing of a long, narrow image.
+    height = min(into[0], max(1, round(size[0] * ratio)))
+    width = min(into[1], max(1, round(size[1] * ratio)))
+    return height, width
 
 
 def covering(size: Size, into: Size) -> Size:
     """Return the smallest height and width with the aspect ratio of `size` that cover `into`."""
     ratio = max(into[0] / size[0], into[1] / size[1])
-    return max(into[0], round(size[0] * ratio)), max(into[1], round(size[1] * ratio))
+    height = max(into[0], round(size[0] * ratio))
+    width = max(into[1], round(size[1] * ratio))
+    return height, width
 
 
 def resize_image(image: Array, into: Size, way: Way = "pad") -> Array:
@@ -214,16 +217,17 @@ def resize_image(image: Array, into: Size, way: Way = "pad") -> Array:
         return image
     if image.dtype == np.uint8 and image.shape[2] == 3:
         return _place(image, into, way, 0, _bilinear)
-    channels = [
-        _place(image[:, :, c], into, way, 0, _bilinear_exact)
-        for c in range(image.shape[2])
-    ]
+    channels = []
+    for channel in np.moveaxis(image, -1, 0):
+        channels.append(_place(channel, into, way, 0, _bilinear_exact))
     return np.stack(channels, axis=-1)
 
 
 def resize_mask(mask: Array, into: Size, way: Way = "pad") -> Array:
     """Resize class indices [H, W] (uint8) by nearest neighbour; padding is 255, which is ignored."""
-    return mask if mask.shape == into else _place(mask, into, way, IGNORE, _nearest)
+    if mask.shape == into:
+        return mask
+    return _place(mask, into, way, IGNORE, _nearest)
 
 
 def _place(
@@ -234,12 +238,11 @@ def _place(
     scaled: Callable[[Array, Size], Array],
 ) -> Array:
     """Scale pixels, then pad or crop around the center; an odd pixel goes to the bottom or right."""
-    stored = (pixels.shape[0], pixels.shape[1])
-    size = (
-        {"pad": fit_size, "crop": covering}[way](stored, into)
-        if way != "stretch"
-        else into
-    )
+    size = into
+    if way == "pad":
+        size = fit_size((pixels.shape[0], pixels.shape[1]), into)
+    elif way == "crop":
+        size = covering((pixels.shape[0], pixels.shape[1]), into)
     inner = scaled(pixels, size)
     top, left = abs(into[0] - size[0]) // 2, abs(into[1] - size[1]) // 2
     if way != "pad":
@@ -250,9 +253,9 @@ def _place(
 
 
 def _bilinear(pixels: Array, size: Size) -> Array:
-    return np.asarray(
-        Image.fromarray(pixels).resize(size[::-1], Image.Resampling.BILINEAR)
-    )
+    width_and_height = size[::-1]
+    picture = Image.fromarray(pixels)
+    return np.asarray(picture.resize(width_and_height, Image.Resampling.BILINEAR))
 
 
 def _bilinear_exact(channel: Array, size: Size) -> Array:
@@ -264,6 +267,6 @@ def _bilinear_exact(channel: Array, size: Size) -> Array:
 
 
 def _nearest(mask: Array, size: Size) -> Array:
-    return np.asarray(
-        Image.fromarray(mask).resize(size[::-1], Image.Resampling.NEAREST)
-    )
+    width_and_height = size[::-1]
+    picture = Image.fromarray(mask)
+    return np.asarray(picture.resize(width_and_height, Image.Resampling.NEAREST))

@@ -44,13 +44,12 @@ def glance(path: Path) -> Glance | None:
     if grey:
         colours = colours[:, :1]
     _, counts = np.unique(colours, axis=0, return_counts=True)
+    few = len(counts) <= _FEW
     if path.suffix.lower().startswith(".j"):
+        # JPEG smears the borders of a mask into many rare values, which do not count.
         common = counts[counts >= _RARE * len(colours)]
-        few = len(common) <= _FEW_IN_JPEG and common.sum() > (1 - _MOST_SMEAR) * len(
-            colours
-        )
-    else:
-        few = len(counts) <= _FEW
+        smear = len(colours) - common.sum()
+        few = len(common) <= _FEW_IN_JPEG and smear < _MOST_SMEAR * len(colours)
     return Glance((pixels.shape[0], pixels.shape[1]), grey, few)
 
 

@@ -2,6 +2,7 @@
 
 import colorsys
 import io
+import itertools
 
 import numpy as np
 import numpy.typing as npt
@@ -30,27 +31,27 @@ STRENGTH = 0.45
 
 def palette() -> list[tuple[int, int, int]]:
     """Return a colour for each of the 256 class indices; from the ninth on, hues step by the golden angle."""
-    more = (
-        colorsys.hsv_to_rgb(number * 0.618 % 1, 0.65, 0.9)
-        for number in range(len(COLOURS), IGNORE)
-    )
-    return [
-        *COLOURS,
-        *(tuple(round(255 * part) for part in colour) for colour in more),  # type: ignore[list-item]
-        UNKNOWN,
-    ]
+    colours = list(COLOURS)
+    for number in range(len(COLOURS), IGNORE):
+        # Steps of the golden angle keep the hues of neighbouring numbers far apart.
+        hue = number * 0.618 % 1
+        red, green, blue = colorsys.hsv_to_rgb(hue, 0.65, 0.9)
+        colours.append((round(255 * red), round(255 * green), round(255 * blue)))
+    colours.append(UNKNOWN)
+    return colours
 
 
 def mask_png(mask: Array) -> bytes:
     """Encode a mask [H, W] of class indices (uint8) as a palette PNG that stores these indices."""
     picture = Image.fromarray(np.ascontiguousarray(mask, np.uint8))
-    picture.putpalette([part for colour in palette() for part in colour])
+    picture.putpalette(list(itertools.chain.from_iterable(palette())))
     return png(picture)
 
 
 def to_rgb(image: Array) -> npt.NDArray[np.uint8]:
     """Convert an image [H, W, C] to 8-bit RGB for display; other depths are stretched to their own range."""
-    first = image[:, :, :3] if image.shape[2] >= 3 else image[:, :, :1]
+    channels = 3 if image.shape[2] >= 3 else 1
+    first = image[:, :, :channels]
     if first.dtype != np.uint8:
         low, high = np.percentile(first, (0.2, 99.8))
         first = ((first - low) / max(high - low, 1e-12)).clip(0, 1) * 255
@@ -91,8 +92,9 @@ def borders(mask: Array) -> npt.NDArray[np.bool_]:
 def png(picture: Image.Image | Array) -> bytes:
     """Encode a picture as a PNG file."""
     stream = io.BytesIO()
-    image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
-    image.save(stream, "PNG", optimize=False)
+    if not isinstance(picture, Image.Image):
+        picture = Image.fromarray(picture)
+    picture.save(stream, "PNG", optimize=False)
     return stream.getvalue()
 
 
@@ -100,9 +102,12 @@ def within(picture: Array, side: int) -> Array:
     """Scale an RGB picture to a longer side of at most `side` pixels; small ones by an integer factor."""
     height, width = picture.shape[:2]
     longest = max(height, width)
-    factor = side / longest if longest > side else max(1, min(side // longest, 8))
+    if longest > side:
+        factor, method = side / longest, Image.Resampling.BILINEAR
+    else:
+        # A whole factor without interpolation: the pixels of a small picture stay visible.
+        factor, method = max(1, min(side // longest, 8)), Image.Resampling.NEAREST
     if factor == 1:
         return picture
     size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    method = Image.Resampling.NEAREST if factor > 1 else Image.Resampling.BILINEAR
     return np.asarray(Image.fromarray(picture).resize(size, method))

@@ -5,8 +5,10 @@ context around its core, and only the core counts. The cores of an image's tiles
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,9 +36,9 @@ class Tile:
     def core_inside(self) -> tuple[slice, slice]:
         """The core as rows and columns of the tile."""
         top, left, bottom, right = self.core
-        return slice(top - self.top, bottom - self.top), slice(
-            left - self.left, right - self.left
-        )
+        rows = slice(top - self.top, bottom - self.top)
+        columns = slice(left - self.left, right - self.left)
+        return rows, columns
 
     @property
     def core_in_image(self) -> tuple[slice, slice]:
@@ -59,12 +61,13 @@ def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:
         overlap: Minimum overlap of neighbours in pixels, less than the sides of a tile. Between neighbours a
             core ends at least `overlap // 2` before its tile.
     """
-    rows, columns = (_along(*item, overlap) for item in zip(size, tile, strict=True))
-    return [
-        Tile(top, left, (core_top, core_left, core_bottom, core_right))
-        for top, core_top, core_bottom in rows
-        for left, core_left, core_right in columns
-    ]
+    rows = _along(size[0], tile[0], overlap)
+    columns = _along(size[1], tile[1], overlap)
+    tiles = []
+    for row, column in itertools.product(rows, columns):
+        core = (row.core_start, column.core_start, row.core_stop, column.core_stop)
+        tiles.append(Tile(row.start, column.start, core))
+    return tiles
 
 
 def cut(image: Array, tile: Tile, size: Size, fill: int = 0) -> Array:
@@ -74,9 +77,10 @@ def cut(image: Array, tile: Tile, size: Size, fill: int = 0) -> Array:
     inside = image[max(tile.top, 0) : bottom, max(tile.left, 0) : right]
     if inside.shape[:2] == size:
         return inside
-    before = (max(-tile.top, 0), max(-tile.left, 0))
-    after = (max(bottom - height, 0), max(right - width, 0))
-    around = [*zip(before, after, strict=True), *[(0, 0)] * (image.ndim - 2)]
+    above_and_below = (max(-tile.top, 0), max(bottom - height, 0))
+    beside = (max(-tile.left, 0), max(right - width, 0))
+    other_axes = [(0, 0)] * (image.ndim - 2)
+    around = [above_and_below, beside, *other_axes]
     return np.pad(inside, around, constant_values=fill)
 
 
@@ -99,12 +103,29 @@ def stitch(parts: Sequence[Array], tiles: Sequence[Tile], size: Size) -> Array:
     return whole
 
 
-def _along(length: int, tile: int, overlap: int) -> list[tuple[int, int, int]]:
-    """Return the start of each tile, and the start and stop of its core, along one axis."""
+class _Interval(NamedTuple):
+    """A tile along one axis: where it starts, and where its core starts and stops."""
+
+    start: int
+    core_start: int
+    core_stop: int
+
+
+def _along(length: int, tile: int, overlap: int) -> list[_Interval]:
     if length <= tile:
-        return [(-((tile - length) // 2), 0, length)]
-    count = -(-(length - overlap) // (tile - overlap))
-    starts = [index * (length - tile) // (count - 1) for index in range(count)]
-    # Cores meet in the middle of the overlap of two neighbours.
-    between = [(left + tile + right) // 2 for left, right in itertools.pairwise(starts)]
-    return list(zip(starts, [0, *between], [*between, length], strict=True))
+        margin = (tile - length) // 2
+        return [_Interval(-margin, 0, length)]
+    count = math.ceil((length - overlap) / (tile - overlap))
+    last = length - tile
+    intervals = []
+    core_start = 0
+    for index in range(count):
+        start = index * last // (count - 1)
+        core_stop = length
+        if index + 1 < count:
+            # Cores meet in the middle of the overlap of two neighbours.
+            following = (index + 1) * last // (count - 1)
+            core_stop = (start + tile + following) // 2
+        intervals.append(_Interval(start, core_start, core_stop))
+        core_start = core_stop
+    return intervals

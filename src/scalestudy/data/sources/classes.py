@@ -39,26 +39,30 @@ def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
     samples = []
     folders_of: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for file, parts in inner_of.items():
-        split, rest = (
-            (_split(parts), _without_splits(parts)) if divided else ("", parts)
-        )
+        split, rest = "", parts
+        if divided:
+            split, rest = _split(parts), _without_splits(parts)
+        # Where folders divide the set, files outside of all splits are no samples.
         if rest and (split or not divided):
             label = composed(rest[0])
             samples.append(ListedSample(file, label, split))
             folders_of[label].add(rest[1:])
-    names = set(folders_of)
-    named_splits = {name for name in names if split_in(name)}
-    if {"images", "masks"} & {name.lower() for name in names} or (
-        named_splits and len(names - named_splits) < 2
-    ):
+    if _have_other_meaning(set(folders_of)):
         return [], ""
     _refuse_nested(tree, samples, folders_of)
     samples.sort(key=lambda sample: in_order(str(sample.target)))
-    deeper = any(any(folders) for folders in folders_of.values())
-    understood = "one folder of images for each class" + (
-        ", with the folders inside of it" if deeper else ""
-    )
+    understood = "one folder of images for each class"
+    if any(any(folders) for folders in folders_of.values()):
+        understood += ", with the folders inside of it"
     return samples, understood
+
+
+def _have_other_meaning(names: set[str]) -> bool:
+    """Whether folders are named like images and masks, or like splits but for one."""
+    if {"images", "masks"} & {name.lower() for name in names}:
+        return True
+    splits = {name for name in names if split_in(name)}
+    return bool(splits) and len(names - splits) < 2
 
 
 def _wrappers(folders: Sequence[tuple[str, ...]]) -> int:
@@ -74,7 +78,11 @@ def _wrappers(folders: Sequence[tuple[str, ...]]) -> int:
 
 def _split(folders: Sequence[str]) -> str:
     """Return the split of the first folder that is named like one: `train`, `seg_train`; else ""."""
-    return next((split for name in folders if (split := split_in(name))), "")
+    for name in folders:
+        split = split_in(name)
+        if split:
+            return split
+    return ""
 
 
 def _without_splits(folders: Sequence[str]) -> tuple[str, ...]:
@@ -85,29 +93,28 @@ def _refuse_nested(
     tree: Tree, samples: list[ListedSample], folders_of: dict[str, set[tuple[str, ...]]]
 ) -> None:
     """Refuse folders that all hold the same several folders: sites or patients, perhaps, with classes."""
-    inner = [
-        {rest[0] if rest else "" for rest in folders} for folders in folders_of.values()
-    ]
-    if (
-        len(inner) < 2
-        or len(inner[0]) < 2
-        or "" in inner[0]
-        or any(names != inner[0] for names in inner)
-    ):
+    inner = []
+    for folders in folders_of.values():
+        # "" for files that lie in the folder itself
+        inner.append({rest[0] if rest else "" for rest in folders})
+    all_alike = len(inner) > 1 and all(names == inner[0] for names in inner)
+    if not all_alike or len(inner[0]) < 2 or "" in inner[0]:
         return
-    parts = tree.relative(samples[0].image).parts
-    outer = next(
-        place for place, name in enumerate(parts) if composed(name) == samples[0].target
-    )
-    patterns = [
-        f"label_pattern = '^{'[^/]+/' * place}([^/]+)/'" for place in (outer, outer + 1)
-    ]
-    shown = [join_first(sorted(names)) for names in (folders_of, inner[0])]
+    parts = [composed(name) for name in tree.relative(samples[0].image).parts]
+    depth = parts.index(str(samples[0].target))
+    outer, outer_key = join_first(sorted(folders_of)), _key_of_level(depth)
+    nested, nested_key = join_first(sorted(inner[0])), _key_of_level(depth + 1)
     raise UserError(
         "a folder with one possible reading",
-        f"{tree}: each of the folders {shown[0]} holds the folders {shown[1]}",
-        f"Say under [data] which are the classes: {shown[0]}: {patterns[0]}; or {shown[1]}: {patterns[1]}.",
+        f"{tree}: each of the folders {outer} holds the folders {nested}",
+        f"Say under [data] which are the classes: {outer}: {outer_key}; or {nested}: {nested_key}.",
     )
+
+
+def _key_of_level(depth: int) -> str:
+    """Return the key that makes classes of the folders at this depth."""
+    above = "[^/]+/" * depth
+    return f"label_pattern = '^{above}([^/]+)/'"
 
 
 def refuse_masks_among(tree: Tree, samples: list[ListedSample]) -> None:
@@ -124,11 +131,11 @@ def refuse_masks_among(tree: Tree, samples: list[ListedSample]) -> None:
     hinted = [name for name in files_of if hint_of(name)[0] == "mask"]
     if len(files_of) > 2 and len(hinted) != 1:
         return
-    few = {}
+    masks = []
     for name, files in files_of.items():
         seen = [one for one in map(glance, spread(files)) if one is not None]
-        few[name] = bool(seen) and all(one.few for one in seen)
-    masks = [name for name, has_few in few.items() if has_few]
+        if seen and all(one.few for one in seen):
+            masks.append(name)
     if len(masks) != 1 or (len(files_of) > 2 and masks != hinted):
         return
     others = join_first([f"{name}/" for name in files_of if name != masks[0]])
@@ -171,13 +178,13 @@ def list_labels(tree: Tree, pattern: str) -> tuple[list[ListedSample], str]:
             "files away.",
         )
     samples.sort(key=lambda sample: in_order(str(sample.target)))
-    return (
-        samples,
-        f"classes in the names of files, as label_pattern = {pattern!r} finds them",
-    )
+    how = f"classes in the names of files, as label_pattern = {pattern!r} finds them"
+    return samples, how
 
 
 def search(pattern: str, path: str) -> str | None:
     """Return what the first group of a pattern (or all of it) matches in a file's name, else in its path."""
     match = re.search(pattern, path.rpartition("/")[2]) or re.search(pattern, path)
-    return match and (match[1] if match.re.groups else match[0])
+    if match is None:
+        return None
+    return match[1] if match.re.groups else match[0]

@@ -1,7 +1,7 @@
 """Pair images and masks by the names of their files: names first, numbers only where names do not decide."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,21 +81,15 @@ def match_masks(
             twice.
     """
     naming = best_naming(images, masks)
-    image_of, mask_of = _by_key(images, naming.of_image), _by_key(masks, naming.of_mask)
+    image_of = _by_key(images, naming.of_image)
+    mask_of = _by_key(masks, naming.of_mask)
     alone = []
-    for what, partner, located_of, partners in (
-        ("image", "a mask", image_of, mask_of),
-        ("mask", "an image", mask_of, image_of),
-    ):
-        names = [
-            str(each.file)
-            for key, each in located_of.items()
-            if not key[2] or key not in partners
-        ]
-        if names:
-            alone.append(
-                f"{len(names)} {plural(what, len(names))} without {partner}: {join_first(names)}"
-            )
+    if names := _without_partner(image_of, mask_of):
+        noun = plural("image", len(names))
+        alone.append(f"{len(names)} {noun} without a mask: {join_first(names)}")
+    if names := _without_partner(mask_of, image_of):
+        noun = plural("mask", len(names))
+        alone.append(f"{len(names)} {noun} without an image: {join_first(names)}")
     if alone:
         raise UserError(
             "a mask of the same name for every image, and an image for every mask",
@@ -105,13 +99,21 @@ def match_masks(
         )
     pairs = [(image, mask_of[key]) for key, image in image_of.items()]
     image, mask = pairs[0]
-    exact = composed(image.file.stem) == composed(mask.file.stem)
-    return (
-        pairs,
-        naming.how
-        if exact
-        else f"{naming.how} ({image.file.name} with {mask.file.name})",
-    )
+    how = naming.how
+    if composed(image.file.stem) != composed(mask.file.stem):
+        how += f" ({image.file.name} with {mask.file.name})"
+    return pairs, how
+
+
+def _without_partner(
+    located_of: Mapping[Key, Located], partners: Mapping[Key, Located]
+) -> list[str]:
+    names = []
+    for key, located in located_of.items():
+        _, _, reduced = key
+        if not reduced or key not in partners:
+            names.append(str(located.file))
+    return names
 
 
 def best_naming(images: Sequence[Located], masks: Sequence[Located]) -> Naming:
@@ -123,13 +125,9 @@ def best_naming(images: Sequence[Located], masks: Sequence[Located]) -> Naming:
             best, most = naming, count
         if most == min(len(images), len(masks)):
             break  # no other can find more
-    if most:
-        return best
-    return (
-        BY_NUMBERS
-        if _differ_in_numbers(images) and _differ_in_numbers(masks)
-        else BY_NAME
-    )
+    if most == 0 and _differ_in_numbers(images) and _differ_in_numbers(masks):
+        return BY_NUMBERS
+    return best
 
 
 def _namings(images: Sequence[Located], masks: Sequence[Located]) -> Iterator[Naming]:
@@ -160,11 +158,12 @@ def matched(
     naming = best_naming(images, masks)
     mask_of = {_key(mask, naming.of_mask): mask for mask in masks}
     keys = matched_keys(images, masks, naming)
-    return [
-        (image, mask_of[key])
-        for image in images
-        if (key := _key(image, naming.of_image)) in keys
-    ]
+    pairs = []
+    for image in images:
+        key = _key(image, naming.of_image)
+        if key in keys:
+            pairs.append((image, mask_of[key]))
+    return pairs
 
 
 def _key(located: Located, rule: Rule) -> Key:
@@ -213,14 +212,13 @@ def _without_common_ends(
         # At least one token of each name stays.
         most = min(map(len, tokens), default=1) - 1
         start = common_start(tokens)[:most]
-        end = common_start([each[len(start) :][::-1] for each in tokens])[
-            : most - len(start)
-        ]
+        reversed_rests = [each[len(start) :][::-1] for each in tokens]
+        end = common_start(reversed_rests)[: most - len(start)]
         starts.append(start)
         ends.append(end[::-1])
     for sides in (starts, ends):
-        numbers = [{token for token in tokens if token.isdecimal()} for tokens in sides]
-        if numbers[0] - numbers[1] and numbers[1] - numbers[0]:
+        of_images, of_masks = (set(filter(str.isdecimal, tokens)) for tokens in sides)
+        if of_images - of_masks and of_masks - of_images:
             sides[0], sides[1] = [], []
 
     def rule(start: list[str], end: list[str]) -> Rule:

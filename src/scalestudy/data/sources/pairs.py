@@ -8,7 +8,7 @@ have a mask for each object (as in the Data Science Bowl 2018, J. C. Caicedo et 
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,10 +56,10 @@ class Pairs(NamedTuple):
             UserError: If an image has no mask, a mask has no image, a name occurs twice, or several folders
                 can be the images or the masks.
         """
-        masked = {mask.split for mask in self.masks}
-        images = [
-            image for image in self.images if image.split != "test" or "test" in masked
-        ]
+        images = self.images
+        # Published test sets often come without their masks.
+        if "test" not in {mask.split for mask in self.masks}:
+            images = [image for image in images if image.split != "test"]
         objects = _objects(images, self.masks)
         if objects:
             count = sum(len(sample.files) - 1 for sample in objects)
@@ -69,38 +69,25 @@ class Pairs(NamedTuple):
             )
         _refuse_choices(self.root, images, self.masks)
         pairs, how = match_masks(images, self.masks)
-        samples = [
-            ListedSample(image.file, mask.file, image.split) for image, mask in pairs
-        ]
-        return samples, f"{self.where}, paired {how}"
+        return _samples_of(pairs), f"{self.where}, paired {how}"
 
 
 def find_pairs(tree: Tree) -> Pairs | None:
     """Return images and masks that the names of folders or files tell apart; None if they do not."""
-    paired_names = _names_with_counterparts(tree)
-    letters = {
-        name.lower()
-        for parts in tree.folders.values()
-        for name in parts
-        if len(name) == 1
-    }
-    alphabet = bool(
-        letters - {"x", "y"}
-    )  # classes of letters, two of which are x and y
+    role_of = _roles_of_folders(tree)
     of_role: dict[str | None, list[Located]] = {"image": [], "mask": [], None: []}
     mask_folders = set()
     for file in tree.images:
+        # Of nested folders with a role or a split, the innermost decides.
         what, split, branch, rest = None, "", "", []
         for name in tree.folders[file]:
-            inner_what, inner_split = role(name)
-            inner_what = inner_what or paired_names.get(name)
-            if alphabet and len(name) == 1:
-                inner_what = None
-            what, split = inner_what or what, inner_split or split
+            inner_what, inner_split = role_of[name]
             if inner_what:
-                branch = name
+                what, branch = inner_what, name
             if inner_what == "mask":
                 mask_folders.add(name)
+            if inner_split:
+                split = inner_split
             if not inner_what and not inner_split:
                 rest.append(name)
         of_role[what].append(Located(file, split, "/".join(rest), branch))
@@ -109,29 +96,49 @@ def find_pairs(tree: Tree) -> Pairs | None:
         images, masks = _with_unnamed_images(tree, masks, others)
     if images and masks:
         return _pairs_of(tree, images, masks)
-    return None if masks or images else _side_by_side(tree, others)
+    if images or masks:
+        return None
+    return _side_by_side(tree, others)
 
 
-def _names_with_counterparts(tree: Tree) -> dict[str, str]:
+def _samples_of(pairs: Iterable[tuple[Located, Located]]) -> list[ListedSample]:
+    return [ListedSample(image.file, mask.file, image.split) for image, mask in pairs]
+
+
+def _roles_of_folders(tree: Tree) -> dict[str, tuple[str | None, str | None]]:
+    """Return role and split of each name of a folder; see `role`."""
+    names: set[str] = set()
+    for parts in tree.folders.values():
+        names.update(parts)
+    paired_names = _names_with_counterparts(names)
+    # Folders x and y beside other letters are classes of an alphabet, not inputs and targets.
+    letters = {name.lower() for name in names if len(name) == 1}
+    alphabet = bool(letters - {"x", "y"})
+    roles = {}
+    for name in names:
+        what, split = role(name)
+        what = what or paired_names.get(name)
+        if alphabet and len(name) == 1:
+            what = None
+        roles[name] = what, split
+    return roles
+
+
+def _names_with_counterparts(names: Iterable[str]) -> dict[str, str]:
     """Return the roles of folder names of which another is equal but for its role.
 
     `images_collective` counts as images only beside `masks_collective`.
     """
-    folders = {name for parts in tree.folders.values() for name in parts}
-    of_rest: dict[frozenset[str], dict[str, list[str]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    for name in folders:
+    hinted: dict[frozenset[str], dict[str, str]] = defaultdict(dict)
+    for name in names:
         what, rest = hint_of(name)
         if what and role(name)[0] is None:
-            of_rest[rest][what].append(name)
-    return {
-        name: what
-        for names_of in of_rest.values()
-        if len(names_of) == 2
-        for what, names in names_of.items()
-        for name in names
-    }
+            hinted[rest][name] = what
+    roles: dict[str, str] = {}
+    for of_equal_rest in hinted.values():
+        if set(of_equal_rest.values()) == {"image", "mask"}:
+            roles |= of_equal_rest
+    return roles
 
 
 def _with_unnamed_images(
@@ -143,58 +150,56 @@ def _with_unnamed_images(
     alike = [other for other in others if without_words(other.file.stem) in names]
     if len(alike) < _MOST * len(names):  # single files of one name by chance
         return [], masks
-    folders = {other.file.parent for other in alike}
-    folders = {
-        folder
-        for folder in folders
-        if folder != tree.root and "mask" not in folder.name.lower()
-    }
-    images = [
-        other._replace(folder="", branch=other.file.parent.name)
-        for other in others
-        if other.file.parent in folders
-    ]
+    folders = set()
+    for other in alike:
+        folder = other.file.parent
+        if folder != tree.root and "mask" not in folder.name.lower():
+            folders.add(folder)
+    images = []
+    for other in others:
+        folder = other.file.parent
+        if folder in folders:
+            images.append(other._replace(folder="", branch=folder.name))
     return images, flat_masks
 
 
 def _pairs_of(tree: Tree, images: list[Located], masks: list[Located]) -> Pairs:
-    splits = [{located.split for located in side} for side in (images, masks)]
-    if (
-        splits[0] != splits[1]
-        and {""} in splits
-        and all(len(of_side) == 1 for of_side in splits)
-    ):
+    of_images, of_masks = _splits(images), _splits(masks)
+    one_each = len(of_images) == len(of_masks) == 1
+    if one_each and of_images != of_masks and {""} in (of_images, of_masks):
         # One name alone mentions a split: train_images/ beside annotations/.
-        images, masks = (
-            [located._replace(split="") for located in side] for side in (images, masks)
-        )
+        images, masks = _without_splits(images), _without_splits(masks)
     images, masks = (
         _without_own_folders(images, masks),
         _without_own_folders(masks, images),
     )
-    shown = [tree.relative(side[-1].file).parent.as_posix() for side in (images, masks)]
-    likewise = (
-        " (likewise other splits)" if len({image.split for image in images}) > 1 else ""
-    )
-    return Pairs(tree.root, images, masks, f"{shown[0]}/ and {shown[1]}/{likewise}")
+    last_image, last_mask = (tree.relative(side[-1].file) for side in (images, masks))
+    where = f"{last_image.parent.as_posix()}/ and {last_mask.parent.as_posix()}/"
+    if len(_splits(images)) > 1:
+        where += " (likewise other splits)"
+    return Pairs(tree.root, images, masks, where)
+
+
+def _splits(side: Iterable[Located]) -> set[str]:
+    return {located.split for located in side}
+
+
+def _without_splits(side: Iterable[Located]) -> list[Located]:
+    return [located._replace(split="") for located in side]
 
 
 def _without_own_folders(side: list[Located], other: list[Located]) -> list[Located]:
     """Drop the folders that all files of one side share and none of the other has: annotations/trimaps/."""
-    folders = [set(located.folder.split("/")) for located in side]
-    own = set.intersection(*folders) - {
-        name for located in other for name in located.folder.split("/")
-    }
+    own = set.intersection(*(set(located.folder.split("/")) for located in side))
+    for located in other:
+        own.difference_update(located.folder.split("/"))
     if not own - {""}:
         return side
-    return [
-        located._replace(
-            folder="/".join(
-                name for name in located.folder.split("/") if name not in own
-            )
-        )
-        for located in side
-    ]
+    kept = []
+    for located in side:
+        names = [name for name in located.folder.split("/") if name not in own]
+        kept.append(located._replace(folder="/".join(names)))
+    return kept
 
 
 def _objects(images: list[Located], masks: list[Located]) -> list[ListedSample]:
@@ -207,16 +212,14 @@ def _objects(images: list[Located], masks: list[Located]) -> list[ListedSample]:
         masks_of[mask.split, mask.folder].append(mask.file)
     places = [(image.split, image.folder) for image in images]
     several_masks = any(len(files) > 1 for files in masks_of.values())
-    if (
-        not several_masks
-        or len(set(places)) < len(places)
-        or set(places) != masks_of.keys()
-    ):
+    one_image_each = len(set(places)) == len(places) and set(places) == masks_of.keys()
+    if not several_masks or not one_image_each:
         return []
-    return [
-        ListedSample(image.file, ObjectMasks(tuple(masks_of[place])), image.split)
-        for image, place in zip(images, places, strict=True)
-    ]
+    samples = []
+    for image, place in zip(images, places, strict=True):
+        objects = ObjectMasks(tuple(masks_of[place]))
+        samples.append(ListedSample(image.file, objects, image.split))
+    return samples
 
 
 def _refuse_choices(root: Path, images: list[Located], masks: list[Located]) -> None:
@@ -231,12 +234,10 @@ def _refuse_choices(root: Path, images: list[Located], masks: list[Located]) -> 
             continue
         others = pattern_of(root, [located.file for located in other])
         lines = [pattern_of(root, files, end) for end, files in choices]
-        readings = [
-            f'images = "{others}" and masks = "{line}"'
-            if what == "masks"
-            else f'images = "{line}" and masks = "{others}"'
-            for line in lines
-        ]
+        readings = []
+        for line in lines:
+            chosen = (others, line) if what == "masks" else (line, others)
+            readings.append(f'images = "{chosen[0]}" and masks = "{chosen[1]}"')
         raise UserError(
             f"one folder or kind of file for the {what}",
             f"{len(lines)} that can be the {what} in {root}: {' and '.join(lines)}",
@@ -262,72 +263,66 @@ def _folders_to_choose(side: list[Located], other: list[Located]) -> Choices:
         found = {partner.file for partner, _ in matched(near, of_one)}
         if found and len(found) >= _MOST * min(len(near), len(of_one)):
             partners[branch] = found
-    meant = [
-        branch
-        for branch, found in partners.items()
-        if any(found & others for name, others in partners.items() if name != branch)
-    ]
-    return [
-        ("", [located.file for located in of_branch[branch]])
-        for branch in sorted(meant)
-    ]
+    choices: Choices = []
+    for branch, found in sorted(partners.items()):
+        # Folders with different partners, as of two kinds of images, are no choice.
+        rivals = [of_rival for name, of_rival in partners.items() if name != branch]
+        if any(found & of_rival for of_rival in rivals):
+            choices.append(("", [located.file for located in of_branch[branch]]))
+    return choices
 
 
 def _ends_to_choose(side: list[Located], other: list[Located]) -> Choices:
     """Return ends of names that follow the name of a partner, if several follow most: `_color`."""
     if len(side) < (1 + _MOST) * len(other):
         return []
-    same_end = len(
-        common_start([tokens_of(located.file.stem)[::-1] for located in other])
-    )
-    names = {
-        tuple(tokens[: len(tokens) - cut])
-        for tokens in (tokens_of(located.file.stem) for located in other)
-        for cut in (0, same_end)
-    }
+    tokens_of_others = [tokens_of(located.file.stem) for located in other]
+    same_end = len(common_start([tokens[::-1] for tokens in tokens_of_others]))
+    names = set()
+    for tokens in tokens_of_others:
+        names.add(tuple(tokens))
+        names.add(tuple(tokens[: len(tokens) - same_end]))
     of_end: dict[str, list[Path]] = defaultdict(list)
     for located in side:
-        tokens = tokens_of(located.file.stem)
-        starts = (
-            stop
-            for stop in range(len(tokens) - 1, 0, -1)
-            if tuple(tokens[:stop]) in names
-        )
-        stop = next(starts, None)
-        if stop is not None:
-            end = located.file.stem[len("".join(tokens[:stop])) :]
+        end = _end_after(located.file.stem, names)
+        if end is not None:
             of_end[end].append(located.file)
-    choices = [
-        (end, files)
-        for end, files in sorted(of_end.items())
-        if len(files) >= _MOST * len(other)
-    ]
+    choices = []
+    for end, files in sorted(of_end.items()):
+        if len(files) >= _MOST * len(other):
+            choices.append((end, files))
     return choices if len(choices) > 1 else []
+
+
+def _end_after(stem: str, names: set[tuple[str, ...]]) -> str | None:
+    """Return what follows the longest of these names at the start of a stem; None if none is there."""
+    tokens = tokens_of(stem)
+    for stop in range(len(tokens) - 1, 0, -1):
+        if tuple(tokens[:stop]) in names:
+            return stem[len("".join(tokens[:stop])) :]
+    return None
 
 
 def pattern_of(root: Path, files: Sequence[Path], end: str = "") -> str:
     """Return a pattern, relative to `root`, that matches files of one depth: `*/images/*`."""
     folders = [file.relative_to(root).parts[:-1] for file in files]
+    names = []
+    # `zip` ends with the shortest path; what is below it is left to "**".
+    for level in zip(*folders, strict=False):
+        names.append(level[0] if len(set(level)) == 1 else "*")
     if len(set(map(len, folders))) > 1:
-        depth = min(map(len, folders))
-        levels = list(zip(*(parts[:depth] for parts in folders), strict=True))
-        names = [level[0] if len(set(level)) == 1 else "*" for level in levels]
-        return "/".join([*names, "**", f"*{end}.*" if end else "*"])
-    names = [
-        level[0] if len(set(level)) == 1 else "*"
-        for level in zip(*folders, strict=True)
-    ]
-    return "/".join([*names, f"*{end}.*" if end else "*"])
+        names.append("**")
+    names.append(f"*{end}.*" if end else "*")
+    return "/".join(names)
 
 
 def _side_by_side(tree: Tree, files: Sequence[Located]) -> Pairs | None:
-    roles = [strip_suffix(located.file.stem)[1] for located in files]
-    masks = [
-        located for located, what in zip(files, roles, strict=True) if what == "mask"
-    ]
-    images = [
-        located for located, what in zip(files, roles, strict=True) if what != "mask"
-    ]
+    images: list[Located] = []
+    masks: list[Located] = []
+    for located in files:
+        _, what = strip_suffix(located.file.stem)
+        side = masks if what == "mask" else images
+        side.append(located)
     if len(masks) < _LEAST * len(files) or not matched(images, masks):
         return None
     return Pairs(tree.root, images, masks, "images and masks in one folder")
@@ -341,24 +336,20 @@ def list_patterns(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], s
     Raises:
         UserError: If a pattern is missing or matches nothing, if both match a file, or as in `match_masks`.
     """
-    images, masks = (
-        _matching(tree.root, key, getattr(data, key)) for key in ("images", "masks")
-    )
-    if both := sorted({image.file for image in images} & {mask.file for mask in masks}):
+    images = _matching(tree.root, "images", data.images)
+    masks = _matching(tree.root, "masks", data.masks)
+    both = {image.file for image in images} & {mask.file for mask in masks}
+    if both:
         raise UserError(
             "patterns that tell images and masks apart",
-            f"{both[0]}, which matches both",
+            f"{min(both)}, which matches both",
             "Make the patterns more specific.",
         )
-    if {image.split for image in images} != {mask.split for mask in masks}:
-        images, masks = (
-            [located._replace(split="") for located in side] for side in (images, masks)
-        )
+    if _splits(images) != _splits(masks):
+        images, masks = _without_splits(images), _without_splits(masks)
     pairs, how = match_masks(images, masks)
-    samples = [
-        ListedSample(image.file, mask.file, image.split) for image, mask in pairs
-    ]
-    return samples, f"images {data.images} and masks {data.masks}, paired {how}"
+    understood = f"images {data.images} and masks {data.masks}, paired {how}"
+    return _samples_of(pairs), understood
 
 
 def _matching(root: Path, key: str, pattern: str | None) -> list[Located]:
@@ -368,14 +359,13 @@ def _matching(root: Path, key: str, pattern: str | None) -> list[Located]:
             f"no `{key}`",
             f'Add {key} = "PATTERN".',
         )
+    files = []
     try:
-        files = sorted(
-            file
-            for file in root.glob(pattern)
-            if file.name.lower().endswith(READ_SUFFIXES)
-            and not any(map(is_system_name, file.relative_to(root).parts))
-            and file.is_file()
-        )
+        for file in root.glob(pattern):
+            hidden = any(map(is_system_name, file.relative_to(root).parts))
+            readable = file.name.lower().endswith(READ_SUFFIXES)
+            if readable and not hidden and file.is_file():
+                files.append(file)
         problem = "" if files else f"none in {root}"
     except (ValueError, NotImplementedError) as error:
         problem = str(error)
@@ -385,22 +375,24 @@ def _matching(root: Path, key: str, pattern: str | None) -> list[Located]:
             problem,
             "Correct the pattern: it is relative to the source; * stands for any name, ** for any folders.",
         )
-    return _located(root, files)
+    return _located(root, sorted(files))
 
 
 def _located(root: Path, files: list[Path]) -> list[Located]:
     """Return files with the folders in which they differ; a folder with a role is none of these."""
-    shared = set.intersection(
-        *(set(file.relative_to(root).parts[:-1]) for file in files)
-    )
+    folders_of = {file: file.relative_to(root).parts[:-1] for file in files}
+    shared = set.intersection(*map(set, folders_of.values()))
     located = []
-    for file in files:
-        names = [
-            name for name in file.relative_to(root).parts[:-1] if name not in shared
-        ]
-        splits = [split for name in names if (split := split_in(name))]
-        rest = [name for name in names if role(name) == (None, None)]
-        located.append(Located(file, splits[0] if splits else "", "/".join(rest)))
-    if {each.split for each in located} & {"", "train"} != {"train"}:
-        located = [each._replace(split="") for each in located]
+    for file, folders in folders_of.items():
+        split, rest = "", []
+        for name in folders:
+            if name in shared:
+                continue
+            split = split or split_in(name) or ""
+            if role(name) == (None, None):
+                rest.append(name)
+        located.append(Located(file, split, "/".join(rest)))
+    # Splits count only if they divide all files and one is to train on.
+    if _splits(located) & {"", "train"} != {"train"}:
+        return _without_splits(located)
     return located
