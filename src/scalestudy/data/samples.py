@@ -1,5 +1,6 @@
 """Samples as arrays: inputs and targets, one or several by name, and the part of each worker in a step."""
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,12 +12,21 @@ import numpy.typing as npt
 Kind = Literal["masks", "classes", "custom"]
 """A class for every pixel, a class for every sample, or samples that a task reads itself."""
 Array = npt.NDArray[Any]
+Indices = npt.NDArray[np.int64]
+"""Numbers of rows."""
+Columns = Array | Mapping[str, Array]
+"""Samples, one along the first axis: an array, or a dictionary of arrays."""
+Form = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and type of one sample of an array."""
+Forms = Form | Mapping[str, Form]
 Sample = tuple[Array, Array | int]
 """One sample: an input [H, W, C], and a mask [H, W] (uint8) or a class."""
 Size = tuple[int, int]
 """Height and width in pixels."""
 Ranges = dict[str, tuple[int, int]]
 """Rows (start, stop) of "train", "validation" and "test", as far as a source defines them."""
+
+Out = TypeVar("Out")
 
 IGNORE = 255
 """Class index of ignored mask pixels, such as padding: losses and metrics leave them out."""
@@ -61,11 +71,12 @@ class Column:
     @property
     def classes(self) -> int:
         """Number of classes; 0 if the values are not classes."""
-        whole = (
-            np.dtype(self.dtype).kind in "iu"
-            and 0 <= self.lowest <= self.highest < MOST_COLUMN_CLASSES
-        )
-        return len(self.vocabulary) or (int(self.highest) + 1 if whole else 0)
+        if self.vocabulary:
+            return len(self.vocabulary)
+        are_integers = np.dtype(self.dtype).kind in "iu"
+        if are_integers and 0 <= self.lowest <= self.highest < MOST_COLUMN_CLASSES:
+            return int(self.highest) + 1
+        return 0
 
 
 Described = Column | dict[str, Column]
@@ -74,11 +85,9 @@ Described = Column | dict[str, Column]
 
 def named_columns(described: Described) -> list[tuple[str | None, Column]]:
     """Return the columns with their names; a single column has the name None."""
-    return (
-        [(None, described)]
-        if isinstance(described, Column)
-        else list(described.items())
-    )
+    if isinstance(described, Column):
+        return [(None, described)]
+    return list(described.items())
 
 
 def stem(side: str, name: str | None) -> str:
@@ -86,18 +95,11 @@ def stem(side: str, name: str | None) -> str:
     return side if name is None else f"{side}.{name}"
 
 
-Columns = Array | Mapping[str, Array]
-"""Samples, one along the first axis: an array, or a dictionary of arrays."""
-Form = tuple[tuple[int, ...], np.dtype[Any]]
-"""Shape and type of one sample of an array."""
-Forms = Form | Mapping[str, Form]
-
-Out = TypeVar("Out")
-
-
 def leaves(columns: Any) -> list[Any]:
     """Return the values of a dictionary, in its order, or a list of the one value."""
-    return list(columns.values()) if isinstance(columns, Mapping) else [columns]
+    if isinstance(columns, Mapping):
+        return list(columns.values())
+    return [columns]
 
 
 def like(columns: Any, values: list[Out]) -> Any:
@@ -111,20 +113,21 @@ def like(columns: Any, values: list[Out]) -> Any:
 def map_columns(function: Callable[..., Out], *columns: Any) -> Any:
     """Apply `function` to the arrays of the same name; return its results by name."""
     first = columns[0]
-    if isinstance(first, Mapping):
-        return {name: function(*(column[name] for column in columns)) for name in first}
-    return function(*columns)
+    if not isinstance(first, Mapping):
+        return function(*columns)
+    results = {}
+    for name in first:
+        arrays = [column[name] for column in columns]
+        results[name] = function(*arrays)
+    return results
 
 
 def sample_bytes(forms: Forms) -> int:
     """Return the bytes of one sample."""
-    return sum(
-        int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        for shape, dtype in leaves(forms)
-    )
-
-
-Indices = npt.NDArray[np.int64]
+    total = 0
+    for shape, dtype in leaves(forms):
+        total += math.prod(shape) * dtype.itemsize
+    return total
 
 
 def epoch_order(samples: Indices, seed: int, epoch: int) -> Indices:
@@ -178,9 +181,8 @@ class Slice(NamedTuple):
 
     def mapped(self, function: Callable[[Any], Any], **changes: Any) -> "Slice":
         """Return the slice with `function` applied to each array, and with these changed fields."""
-        inputs, targets = (
-            map_columns(function, side) for side in (self.inputs, self.targets)
-        )
+        inputs = map_columns(function, self.inputs)
+        targets = map_columns(function, self.targets)
         return self._replace(inputs=inputs, targets=targets, **changes)
 
 

@@ -21,6 +21,7 @@ from scalestudy.data.images.decode import (
 from scalestudy.data.images.glance import spread
 from scalestudy.data.samples import IGNORE, MOST_CLASSES, Array
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import join_first
 
 ACCEPTED = "masks of 0 and 255, of 0 and 1, or of class indices 0, 1, 2, ... without gaps over the whole set"
 _FULL_SCALES = (255, 65535)
@@ -31,6 +32,13 @@ _OBJECTS = 5
 """Minimum number of the largest value that may number objects."""
 _RUN = 3
 """Minimum mean number of values of a mask, without 0, that may number objects."""
+IGNORED = "ignore"
+"""Name in `colours` for pixels that count in nothing."""
+NUMBERED = "If they number objects, save where any object is: numpy.where(mask > 0, 255, 0).astype('uint8')."
+_NONE = IGNORE - 1
+"""Index of colours of no class, while a mask is read."""
+_MOST_CLASSES_SHOWN = 32
+"""Number of values from which a mask without gaps probably numbers objects."""
 MASKS_TRIED = 10
 """Number of masks to check for a palette: the first may be damaged, or hold one class by chance."""
 
@@ -65,32 +73,36 @@ class MaskValues:
         else:
             unique = np.unique(mask)
         values = tuple(unique.tolist())
-        full = values[-1]
-        if (
-            not self.indexed
-            and full in _FULL_SCALES
-            and set(values) <= {0, full}
-            and not (full == IGNORE and self._ignoring)
-        ):
-            binary: Array = (mask == full).astype(np.uint8)
-            self._binary.setdefault(name, values)
-            for value in values:
-                self._first.setdefault(int(value == full), (name, values))
-            return binary
-        if (
-            full == IGNORE
-            and values[0] >= 0
-            and not (self._binary or _smeared(name, values))
-        ):
+        if self._is_binary(values):
+            return self._binary_indices(mask, name, values)
+        lowest, highest = values[0], values[-1]
+        may_ignore = not self._binary and not _smeared(name, values)
+        if highest == IGNORE and lowest >= 0 and may_ignore:
             self._ignoring.setdefault(name, values)
             values = values[:-1]
-        elif values[0] < 0 or full >= MOST_CLASSES:
+        elif lowest < 0 or highest >= MOST_CLASSES:
             raise _unexpected(name, values)
         for value in values:
             self._first.setdefault(value, (name, self._ignoring.get(name, values)))
-        if labelled := tuple(value for value in values if value):
+        labelled = tuple(filter(None, values))
+        if labelled:
             self._values.append(labelled)
         return mask.astype(np.uint8)
+
+    def _is_binary(self, values: tuple[int, ...]) -> bool:
+        """Whether values are 0 and full scale, and may be: 255 may also be ignored pixels of indices."""
+        full = values[-1]
+        if self.indexed or full not in _FULL_SCALES or not {0, full}.issuperset(values):
+            return False
+        return full != IGNORE or not self._ignoring
+
+    def _binary_indices(self, mask: Array, name: str, values: tuple[int, ...]) -> Array:
+        full = values[-1]
+        self._binary.setdefault(name, values)
+        for value in values:
+            self._first.setdefault(1 if value == full else 0, (name, values))
+        binary: Array = (mask == full).astype(np.uint8)
+        return binary
 
     def class_names(self) -> list[str]:
         """Return the class names of the set: background and foreground, or the indices.
@@ -120,20 +132,23 @@ class MaskValues:
                 "Check that the masks belong to these images and were not saved empty.",
             )
         count = present[-1] + 1
-        return (
-            ["background", "foreground"]
-            if count == 2
-            else [str(index) for index in range(count)]
-        )
+        if count == 2:
+            return ["background", "foreground"]
+        return [str(index) for index in range(count)]
 
     def number_objects(self) -> bool:
         """Whether values look like numbers of objects: many, without gaps in each mask, others in each."""
-        runs = [(values[0], values[-1]) for values in self._values]
-        gaps = any(values[-1] - values[0] >= len(values) for values in self._values)
-        if gaps or len(runs) < 2 or max(last for _, last in runs) < _OBJECTS:
+        runs = set()
+        for values in self._values:
+            first, last = values[0], values[-1]
+            if last - first >= len(values):
+                return False  # a gap: objects are numbered one after another
+            runs.add((first, last))
+        masks = len(self._values)
+        if masks < 2 or max(last for _, last in runs) < _OBJECTS:
             return False
-        mean = sum(map(len, self._values)) / len(runs)
-        return mean >= _RUN and len(set(runs)) >= min(_RUN, len(runs))
+        mean = sum(map(len, self._values)) / masks
+        return mean >= _RUN and len(runs) >= min(_RUN, masks)
 
     def meaning(self) -> str:
         """Describe the meaning of the values of all masks so far, in words; empty before the first mask."""
@@ -147,31 +162,29 @@ class MaskValues:
         return f"masks of class indices {present[0]} to {present[-1]}{ignored}"
 
 
-NUMBERED = "If they number objects, save where any object is: numpy.where(mask > 0, 255, 0).astype('uint8')."
-_MOST_CLASSES_SHOWN = 32
-"""Number of values from which a mask without gaps probably numbers objects."""
-
-
 def _unexpected(
     name: str,
     values: tuple[int, ...],
     missing: int | None = None,
     present: Sequence[int] = (),
 ) -> UserError:
-    absent = "" if missing is None else f", while no mask holds {missing}"
-    levels = [f"{value:02x}" for value in present or values if 0 <= value <= 255]
-    colours = ", ".join(
-        f'class{index} = "#{level * 3}"' for index, level in enumerate(levels)
-    )
+    received = f"{name} with values {_listed(values)}"
+    if missing is not None:
+        received += f", while no mask holds {missing}"
+    colours: list[str] = []
+    for value in present or values:
+        if 0 <= value <= 255:
+            grey = f"{value:02x}" * 3
+            colours.append(f'class{len(colours)} = "#{grey}"')
     action = (
         "Renumber the classes from 0, or make the mask binary (0 and 255); or say what each value means: "
-        f"`colours = {{ {colours} }}` under [data]."
+        f"`colours = {{ {', '.join(colours)} }}` under [data]."
     )
     if _smeared(name, values):
         action = "JPEG smears the borders of a mask: save masks as PNG."
     elif len(values) > _MOST_CLASSES_SHOWN and values[-1] - values[0] < len(values) + 1:
         action = f"{NUMBERED} {action}"
-    return UserError(ACCEPTED, f"{name} with values {_listed(values)}{absent}", action)
+    return UserError(ACCEPTED, received, action)
 
 
 def holds_indices(mask: Path) -> bool:
@@ -179,7 +192,7 @@ def holds_indices(mask: Path) -> bool:
     try:
         with open_image(mask) as picture:
             palette = picture.mode == "P" and is_colour(picture)
-        return palette and not set(np.unique(read_mask(mask)).tolist()) <= {0, IGNORE}
+        return palette and not np.isin(read_mask(mask), (0, IGNORE)).all()
     except UserError:
         return False  # reading the set refuses it by name
 
@@ -189,10 +202,10 @@ def _smeared(name: str, values: Sequence[int]) -> bool:
 
 
 def _listed(values: tuple[int, ...]) -> str:
-    shown = ", ".join(str(value) for value in values[:_MOST_SHOWN])
-    return (
-        shown if len(values) <= _MOST_SHOWN else f"{shown}, ... ({len(values)} in all)"
-    )
+    shown = ", ".join(map(str, values[:_MOST_SHOWN]))
+    if len(values) <= _MOST_SHOWN:
+        return shown
+    return f"{shown}, ... ({len(values)} in all)"
 
 
 @dataclass(frozen=True)
@@ -213,12 +226,11 @@ class ObjectMasks:
             if not inside.size:
                 inside = np.zeros(mask.shape, bool)
             if mask.shape != inside.shape:
-                sizes = [
-                    f"{shape[0]} x {shape[1]}" for shape in (mask.shape, inside.shape)
-                ]
+                size = "{} x {}".format(*mask.shape)
+                first_size = "{} x {}".format(*inside.shape)
                 raise UserError(
                     "masks of one size for the objects of one image",
-                    f"{file} of {sizes[0]} and {self.files[0]} of {sizes[1]} pixels (height x width)",
+                    f"{file} of {size} and {self.files[0]} of {first_size} pixels (height x width)",
                     "Save each mask at the size of its image.",
                 )
             values = np.unique(mask)
@@ -233,10 +245,6 @@ class ObjectMasks:
 
     def __str__(self) -> str:
         return f"{self.files[0].parent}/"
-
-
-IGNORED = "ignore"
-_NONE = IGNORE - 1
 
 
 class Colours:
@@ -257,16 +265,18 @@ class Colours:
         self._index_of = np.full(1 << 24, _NONE, np.uint8)
         of_colour: dict[str, str] = {}
         for name, colour in colours.items():
-            if (other := of_colour.setdefault(colour.lower(), name)) != name:
+            other = of_colour.setdefault(colour.lower(), name)
+            if other != name:
                 raise UserError(
                     "a different colour for each class",
                     f"{colour} for {other!r} and {name!r} in `colours`",
                     "Give each class a colour of its own.",
                 )
-            ignored = name.lower() == IGNORED
-            self._index_of[int(colour[1:], 16)] = (
-                IGNORE if ignored else self.names.index(name)
-            )
+            packed = int(colour[1:], 16)
+            if name.lower() == IGNORED:
+                self._index_of[packed] = IGNORE
+            else:
+                self._index_of[packed] = self.names.index(name)
         if not 1 < len(self.names) < _NONE:
             raise UserError(
                 f"colours of 2 to {_NONE - 1} classes",
@@ -290,10 +300,9 @@ class Colours:
         pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
         packed = _packed(pixels)
         index: Array = self._index_of[packed]
-        if (index == _NONE).any():
-            raise StrangeColoursError(
-                {path: _count(packed[index == _NONE])}, len(self.names)
-            )
+        strange = index == _NONE
+        if strange.any():
+            raise StrangeColoursError({path: _count(packed[strange])}, len(self.names))
         return index
 
 
@@ -308,14 +317,19 @@ class StrangeColoursError(UserError):
     def __init__(self, pixels: dict[Path, Counter[int]], classes: int) -> None:
         self.pixels, self.classes = pixels, classes
         counts = sum(pixels.values(), Counter[int]())
-        number = f" and {len(pixels) - 1} more masks" if len(pixels) > 1 else ""
-        super().__init__(
-            "masks in the colours of `colours`",
-            f"{next(iter(pixels))}{number} with {len(counts)} others: {_listed_colours(counts)}",
+        where = str(next(iter(pixels)))
+        if len(pixels) > 1:
+            where += f" and {len(pixels) - 1} more masks"
+        action = (
             f"Add them to `colours` under [data]: {_lines(counts, classes)} "
             f'("{IGNORED}" if one counts in nothing), or save PNG.'
-            if len(counts) <= _MOST_COLOURS
-            else "Save the masks as PNG, without smoothing: JPEG smears the borders of a mask.",
+        )
+        if len(counts) > _MOST_COLOURS:
+            action = "Save the masks as PNG, without smoothing: JPEG smears the borders of a mask."
+        super().__init__(
+            "masks in the colours of `colours`",
+            f"{where} with {len(counts)} others: {_listed_colours(counts)}",
+            action,
         )
 
 
@@ -370,20 +384,15 @@ def _count(packed: Array) -> Counter[int]:
 
 def _listed_colours(counts: Counter[int]) -> str:
     total = counts.total()
-    shown = [
-        f"#{colour:06x} ({count / total:.1%})"
-        for colour, count in counts.most_common(_MOST_SHOWN)
-    ]
-    more = (
-        f" and {len(counts) - _MOST_SHOWN:,} more" if len(counts) > _MOST_SHOWN else ""
-    )
-    return ", ".join(shown) + more
+    shown = []
+    for colour, count in counts.most_common():
+        shown.append(f"#{colour:06x} ({count / total:.1%})")
+    return join_first(shown, _MOST_SHOWN)
 
 
 def _lines(counts: Counter[int], first: int = 0) -> str:
     """Return the colours as items of the table `colours`, the most frequent first."""
-    colours = (colour for colour, _ in counts.most_common())
-    return ", ".join(
-        f'class{number} = "#{colour:06x}"'
-        for number, colour in enumerate(colours, first)
-    )
+    lines = []
+    for number, (colour, _) in enumerate(counts.most_common(), first):
+        lines.append(f'class{number} = "#{colour:06x}"')
+    return ", ".join(lines)

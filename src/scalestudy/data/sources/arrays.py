@@ -28,6 +28,8 @@ from scalestudy.data.sources.source import (
 from scalestudy.util.errors import UserError
 from scalestudy.util.text import join_first
 
+_SCALES = {"u1": 1 / 255, "u2": 1 / 65535}
+"""Factors to [0, 1], by stored type; floats stay as they are."""
 _SPLITS = {"train": "train", "validation": "val", "test": "test"}
 """Splits, and the ends of the names of their arrays."""
 
@@ -46,12 +48,9 @@ class NpzArray:
             zipfile.ZipFile(path) as archive,
             archive.open(f"{name}.npy") as stream,
         ):
-            first = np.lib.format.read_magic(stream) == (1, 0)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if first
-                else np.lib.format.read_array_header_2_0
-            )
+            read = np.lib.format.read_array_header_2_0
+            if np.lib.format.read_magic(stream) == (1, 0):
+                read = np.lib.format.read_array_header_1_0
             self.shape, _, self.dtype = read(stream)
         if self.dtype.hasobject:
             raise UserError(
@@ -107,13 +106,14 @@ def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
                 f"{join_first(names) or 'no arrays'} in {path}",
                 "Save the arrays as x_train and y_train, optionally x_val, y_val, x_test and y_test.",
             )
-    taken = {array.name for pair in pairs.values() for array in pair}
+    taken = set()
+    for x_array, y_array in pairs.values():
+        taken |= {x_array.name, y_array.name}
     others = tuple(name for name in names if name not in taken)
-    return pairs, (
-        (LeftOut("no arrays of a set", len(others), others[:MOST_NAMES]),)
-        if others
-        else ()
-    )
+    if not others:
+        return pairs, ()
+    skipped = LeftOut("no arrays of a set", len(others), others[:MOST_NAMES])
+    return pairs, (skipped,)
 
 
 class Npz:
@@ -140,44 +140,33 @@ class Npz:
             count += x.shape[0]
         require_two(count, str(self._path))
         first = self._pairs["train"][0]
-        self._dtype = (
-            np.dtype(np.float32)
-            if first.dtype.kind == "f"
-            else first.dtype.newbyteorder("=")
-        )
-        stored = (first.shape[1], first.shape[2])
+        self._dtype = _stored_type(first.dtype)
+        size = (first.shape[1], first.shape[2])
+        channels = first.shape[3] if len(first.shape) == 4 else 1
+        ignore = None
+        if self.kind == "masks" and self._fit.pads(size):
+            ignore = IGNORE
         if self.kind == "classes":
-            self._labels = {
-                split: store_as(
-                    y.values().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}"
-                )
-                for split, (_, y) in self._pairs.items()
-            }
+            self._labels = self._read_labels()
             self._names = self._class_names()
         return Contents(
             count=count,
-            input_shape=(
-                *(self._fit.size or stored),
-                first.shape[3] if len(first.shape) == 4 else 1,
-            ),
+            input_shape=(*(self._fit.size or size), channels),
             dtype=self._dtype,
-            scale={"u1": 1 / 255, "u2": 1 / 65535}.get(self._dtype.str[1:], 1.0),
+            scale=_SCALES.get(self._dtype.str[1:], 1.0),
             names=None,
             given=given if len(given) > 1 else {},
-            ignore=IGNORE if self.kind == "masks" and self._fit.pads(stored) else None,
+            ignore=ignore,
         )
 
     def rows(self) -> Iterator[Sample]:
         for split, (x, y) in self._pairs.items():
             targets = y.values() if self.kind == "masks" else self._labels[split]
-            for row, (values, target) in enumerate(
-                zip(x.values(), targets, strict=True)
-            ):
+            pairs = zip(x.values(), targets, strict=True)
+            for row, (values, target) in enumerate(pairs):
                 image = store_as(values, self._dtype, f"{x.name}[{row}] in {x.path}")
-                yield (
-                    self._fit.image(image.reshape(*image.shape[:2], -1)),
-                    self._target(target, y, row),
-                )
+                with_channels = image.reshape(*image.shape[:2], -1)
+                yield self._fit.image(with_channels), self._target(target, y, row)
 
     def class_names(self) -> list[str]:
         return self._names or self._values.class_names()
@@ -188,24 +177,40 @@ class Npz:
     def _target(self, target: Any, y: NpzArray, row: int) -> Array | int:
         if self.kind == "classes":
             return int(target)
-        mask = target.astype(np.uint8) if target.dtype == np.bool_ else target
-        indices = self._values.indices(
-            mask.reshape(mask.shape[:2]), f"{y.name}[{row}] in {y.path}"
-        )
+        mask = target.reshape(target.shape[:2])
+        if mask.dtype == np.bool_:
+            mask = mask.astype(np.uint8)
+        indices = self._values.indices(mask, f"{y.name}[{row}] in {y.path}")
         return self._fit.mask(indices)
+
+    def _read_labels(self) -> dict[str, Array]:
+        labels = {}
+        for split, (_, y) in self._pairs.items():
+            values = y.values().reshape(-1)
+            name = f"{y.name} in {y.path}"
+            labels[split] = store_as(values, np.dtype(np.int32), name)
+        return labels
 
     def _class_names(self) -> list[str]:
         count = len(np.unique(self._labels["train"]))
         for split, labels in self._labels.items():
-            if len(strange := np.setdiff1d(labels, np.arange(count))):
+            strange = [str(label) for label in np.setdiff1d(labels, np.arange(count))]
+            if strange:
+                _, y = self._pairs[split]
                 raise UserError(
                     "classes numbered 0, 1, 2, ... without gaps, each of them in y_train",
-                    f"{join_first(list(map(str, strange)), 8)} in {self._pairs[split][1].name} of {self._path}",
+                    f"{join_first(strange, 8)} in {y.name} of {self._path}",
                     "Renumber them, numpy.unique(y, return_inverse=True)[1], or add samples to x_train.",
                 )
         names = list(map(str, range(count)))
         require_classes(names, str(self._path))
         return names
+
+
+def _stored_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype.kind == "f":
+        return np.dtype(np.float32)
+    return dtype.newbyteorder("=")
 
 
 def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> None:

@@ -46,8 +46,10 @@ def beside(tree: Tree, reading: Reading) -> str:
 
 def _arrays(tree: Tree) -> Iterator[str]:
     """Yield the key for files of arrays in a folder without images."""
+    if tree.images:
+        return
     files = [file for file in tree.others if file.suffix.lower() == ARRAYS]
-    for file in [] if tree.images else files[:_MOST_TABLES]:
+    for file in files[:_MOST_TABLES]:
         yield f'source = "{file}"'
 
 
@@ -92,9 +94,9 @@ def _classes_in_names(tree: Tree) -> Iterator[str]:
             found[pattern] = counts
     if found:
         pattern = min(found, key=lambda each: len(found[each]))
-        classes = [
-            f"{name} ({count})" for name, count in sorted(found[pattern].items())
-        ]
+        classes = []
+        for name, count in sorted(found[pattern].items()):
+            classes.append(f"{name} ({count})")
         shown = join_first(classes)
         yield f"label_pattern = '{pattern}', which finds classes in the names of the files: {shown}"
 

@@ -12,6 +12,23 @@ from scalestudy.data.images.masks import ObjectMasks
 from scalestudy.data.left_out import LeftOut
 from scalestudy.util.text import join_first
 
+READ_SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".tif",
+    ".tiff",
+    ".bmp",
+    ".gif",
+    ".webp",
+)
+NOT_TAKEN = "images of no sample"
+NO_IMAGE = "no image of a format that is read"
+MOST_NAMES = 5
+_SYSTEM = "thumbs.db ehthumbs.db desktop.ini lost+found @eadir $recycle.bin __macosx __pycache__"
+_SYSTEM_NAMES = {*_SYSTEM.split(), "system volume information"}
 SPLITS = {
     "train": ("train", "training"),
     "validation": ("val", "valid", "validation"),
@@ -67,18 +84,20 @@ def words(name: str) -> list[str]:
 
     Accents are dropped.
     """
-    plain = "".join(
-        letter
-        for letter in unicodedata.normalize("NFKD", name)
-        if not unicodedata.combining(letter)
-    )
-    return [token.lower() for token in _TOKEN.findall(plain)]
+    # In this form, an accent is a character of its own after its letter.
+    letters = []
+    for letter in unicodedata.normalize("NFKD", name):
+        if not unicodedata.combining(letter):
+            letters.append(letter)
+    return [token.lower() for token in _TOKEN.findall("".join(letters))]
 
 
 def split_of(folder: str) -> str | None:
     """Return the split that a folder name means: "train" for `train`, `train2017`, `stage1_train`."""
     match = _SPLIT_FOLDER.fullmatch(folder.lower())
-    return _SPLIT_OF.get(match["split"]) if match else None
+    if match is None:
+        return None
+    return _SPLIT_OF.get(match["split"])
 
 
 @lru_cache(maxsize=4096)
@@ -87,15 +106,21 @@ def role(name: str) -> tuple[str | None, str | None]:
 
     A name with any other word has no role.
     """
-    tokens = {
-        word for word in words(name) if word not in _FILLING and not word.isdecimal()
-    }
-    split_words = _SPLIT_BESIDE_ROLE if tokens & (IMAGE | MASK) else _SPLIT_OF
+    tokens = set()
+    for word in words(name):
+        if word not in _FILLING and not word.isdecimal():
+            tokens.add(word)
+    split_words = _SPLIT_OF
+    if tokens & (IMAGE | MASK):
+        split_words = _SPLIT_BESIDE_ROLE
     splits = {split_words[word] for word in tokens if word in split_words}
-    if not tokens or tokens - IMAGE - MASK - split_words.keys() or len(splits) > 1:
+    others = tokens - IMAGE - MASK - split_words.keys()
+    if not tokens or others or len(splits) > 1:
         return None, split_of(name)
-    what = "mask" if MASK & tokens else "image" if IMAGE & tokens else None
-    return what, splits.pop() if splits else None
+    split = splits.pop() if splits else None
+    if MASK & tokens:  # first, as in `image_masks`
+        return "mask", split
+    return ("image" if IMAGE & tokens else None), split
 
 
 def hint_of(name: str) -> tuple[str | None, frozenset[str]]:
@@ -111,9 +136,9 @@ def hint_of(name: str) -> tuple[str | None, frozenset[str]]:
 
 def is_mask_folder(name: str) -> bool:
     """Whether a folder of this name holds masks whatever lies beside it: `masks`, `mask_png`, `labels`."""
-    return role(name)[0] == "mask" and not _UNLESS_PAIRED.issuperset(
-        MASK.intersection(words(name))
-    )
+    what, _ = role(name)
+    mask_words = MASK.intersection(words(name))
+    return what == "mask" and not mask_words <= _UNLESS_PAIRED
 
 
 def split_in(folder: str) -> str | None:
@@ -137,25 +162,6 @@ def in_order(name: str) -> tuple[bool, int, str]:
     """Return a sort key for names: first numbers by value, then other names."""
     number = int(name) if name.isdecimal() else 0
     return (not name.isdecimal(), number, name)
-
-
-READ_SUFFIXES = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".jpe",
-    ".jfif",
-    ".tif",
-    ".tiff",
-    ".bmp",
-    ".gif",
-    ".webp",
-)
-NOT_TAKEN = "images of no sample"
-NO_IMAGE = "no image of a format that is read"
-MOST_NAMES = 5
-_SYSTEM = "thumbs.db ehthumbs.db desktop.ini lost+found @eadir $recycle.bin __macosx __pycache__"
-_SYSTEM_NAMES = {*_SYSTEM.split(), "system volume information"}
 
 
 def is_system_name(name: str) -> bool:
@@ -183,11 +189,9 @@ class ListedSample:
         """All files of the sample."""
         if isinstance(self.target, ObjectMasks):
             return (self.image, *self.target.files)
-        return (
-            (self.image, self.target)
-            if isinstance(self.target, Path)
-            else (self.image,)
-        )
+        if isinstance(self.target, Path):
+            return (self.image, self.target)
+        return (self.image,)
 
 
 @dataclass(frozen=True)
@@ -221,10 +225,12 @@ class Tree:
             # Sorted, since of several links to one folder the first is read.
             folders[:] = sorted(name for name in folders if not is_system_name(name))
             for name in names:
+                if is_system_name(name):
+                    continue
                 path = os.path.join(at, name)
                 readable = name.lower().endswith(READ_SUFFIXES) and os.path.isfile(path)
-                if not is_system_name(name):
-                    (images if readable else others).append(Path(path))
+                side = images if readable else others
+                side.append(Path(path))
         return cls(root, tuple(sorted(images)), tuple(sorted(others)))
 
     @cached_property
@@ -242,20 +248,20 @@ class Tree:
         groups = []
         for reason, files in ((NOT_TAKEN, self.images), (NO_IMAGE, self.others)):
             rest = [file for file in files if file not in taken]
-            # As valid text: names may be any bytes.
-            names = [
-                os.fsencode(self.relative(file).as_posix())
-                for file in rest[:MOST_NAMES]
-            ]
-            if rest:
-                shown = tuple(name.decode(errors="backslashreplace") for name in names)
-                groups.append(LeftOut(reason, len(rest), shown))
+            if not rest:
+                continue
+            shown = []
+            for file in rest[:MOST_NAMES]:
+                # As valid text: names may be any bytes.
+                name = os.fsencode(self.relative(file).as_posix())
+                shown.append(name.decode(errors="backslashreplace"))
+            groups.append(LeftOut(reason, len(rest), tuple(shown)))
         return tuple(groups)
 
     def __str__(self) -> str:
         """Return the path and the first entries, for messages."""
-        entries = sorted(
-            f"{name}/" if (self.root / name).is_dir() else name
-            for name in os.listdir(self.root)
-        )
-        return f"{self.root} ({join_first(entries) or 'nothing'})"
+        entries = []
+        for name in os.listdir(self.root):
+            is_folder = (self.root / name).is_dir()
+            entries.append(f"{name}/" if is_folder else name)
+        return f"{self.root} ({join_first(sorted(entries)) or 'nothing'})"

@@ -85,21 +85,25 @@ def all_or_refused(
 
 
 def _joined(errors: Sequence[UserError]) -> UserError:
-    first = errors[0]
-    if coloured := [
-        error.path for error in errors if isinstance(error, ColouredMaskError)
-    ]:
+    coloured: list[Path] = []
+    strange: dict[Path, Counter[int]] = {}
+    classes = 0
+    for error in errors:
+        if isinstance(error, ColouredMaskError):
+            coloured.append(error.path)
+        elif isinstance(error, StrangeColoursError):
+            strange |= error.pixels
+            classes = error.classes
+    if coloured:
         return colours_to_name(coloured)
-    if strange := [error for error in errors if isinstance(error, StrangeColoursError)]:
-        pixels = {
-            mask: counts for error in strange for mask, counts in error.pixels.items()
-        }
-        return StrangeColoursError(pixels, strange[0].classes)
+    if strange:
+        return StrangeColoursError(strange, classes)
+    first = errors[0]
     alike = [error.received for error in errors if error.expected == first.expected]
+    received = join_first(alike, SHOWN, separator="; ")
     others = len(errors) - len(alike)
-    received = join_first(alike, SHOWN, separator="; ") + (
-        f"; and {others} files with other faults" if others else ""
-    )
+    if others:
+        received += f"; and {others} files with other faults"
     return UserError(first.expected, received, first.action)
 
 
@@ -119,9 +123,9 @@ class ImageFolder:
         if self.kind == "classes":
             require_classes(listing.classes, str(root))
         require_two(len(listing.samples), str(root))
-        self._colours = (
-            Colours(data.colours) if data.colours and self.kind == "masks" else None
-        )
+        self._colours = None
+        if data.colours and self.kind == "masks":
+            self._colours = Colours(data.colours)
         if any(isinstance(sample.target, ObjectMasks) for sample in listing.samples):
             refuse_unused(data, ("colours",), "a mask for each object")
         names = self._colours.names if self._colours else listing.classes
@@ -131,9 +135,8 @@ class ImageFolder:
 
     def contents(self) -> Contents:
         samples = self._listing.samples
-        headers = list(
-            all_or_refused(read_header, [sample.image for sample in samples])
-        )
+        images = [sample.image for sample in samples]
+        headers: list[Header] = list(all_or_refused(read_header, images))
         # If EXIF turns a photograph, only its size shows whether its mask was drawn upright.
         self._doubtful = {header.path for header in headers if header.doubtful}
         masks = [sample.target for sample in samples if isinstance(sample.target, Path)]
@@ -143,17 +146,18 @@ class ImageFolder:
         self._form = form = common_form(headers, self._data.value_range)
         kinds = {(header.dtype, header.channels) for header in headers}
         if kinds not in ({(np.dtype(np.uint8), 1)}, {(np.dtype(np.uint8), 3)}):
-            kind = {1: "grey", 3: "colour"}.get(
-                form.channels, f"{form.channels} channels"
-            )
+            words = {1: "grey", 3: "colour"}
+            kind = words.get(form.channels, f"{form.channels} channels")
             self._remarks.append(
                 f"images of {describe_headers(headers)}, stored as {form.dtype} {kind}"
             )
-        names = [sample.image.relative_to(self._root).as_posix() for sample in samples]
+        names = [image.relative_to(self._root).as_posix() for image in images]
         sizes = [header.size for header in headers]
-        size = self._fit.size or (
-            sizes[0] if self._data.tile is not None else self._one_size(headers)
-        )
+        size = self._fit.size
+        if size is None:
+            # Images that are cut into tiles may differ in size.
+            size = sizes[0] if self._data.tile else self._one_size(headers)
+        pads = self.kind == "masks" and any(map(self._fit.pads, sizes))
         return Contents(
             count=len(samples),
             input_shape=(*size, form.channels),
@@ -161,9 +165,7 @@ class ImageFolder:
             scale=form.scale,
             names=names,
             given=self._listing.given,
-            ignore=IGNORE
-            if self.kind == "masks" and any(map(self._fit.pads, sizes))
-            else None,
+            ignore=IGNORE if pads else None,
             groups=self._listing.groups,
             sizes=sizes,
             formats=describe_headers(headers),
@@ -173,34 +175,23 @@ class ImageFolder:
         return all_or_refused(self._decode, self._listing.samples, self._sample)
 
     def class_names(self) -> list[str]:
-        return (
-            self._colours.names
-            if self._colours
-            else self._listing.classes or self._values.class_names()
-        )
+        if self._colours:
+            return self._colours.names
+        return self._listing.classes or self._values.class_names()
 
     def findings(self) -> SourceFindings:
         remarks = list(self._remarks)
         if self._highest >= self._lowest:
-            given = self._data.value_range
-            how = (
-                f"with {given[0]:g} to {given[1]:g} as 0 to 1"
-                if given
-                else "as they are"
-            )
+            how = "as they are"
+            hint = "; value_range = [LOW, HIGH] under [data] would scale them"
+            if given := self._data.value_range:
+                how, hint = f"with {given[0]:g} to {given[1]:g} as 0 to 1", ""
             remarks.append(
-                f"values are stored as float32 {how}: models see {self._lowest:.4g} to {self._highest:.4g}"
-                + (
-                    ""
-                    if given
-                    else "; value_range = [LOW, HIGH] under [data] would scale them"
-                )
+                f"values are stored as float32 {how}: models see {self._lowest:.4g} to {self._highest:.4g}{hint}"
             )
-        meaning = (
-            f"masks of the {len(self._colours.names)} `colours`"
-            if self._colours
-            else self._values.meaning()
-        )
+        meaning = self._values.meaning()
+        if self._colours:
+            meaning = f"masks of the {len(self._colours.names)} `colours`"
         understood = "; ".join(filter(None, (self._listing.understood, meaning)))
         return SourceFindings(
             self._listing.left_out, understood, tuple(remarks), tuple(self._doubts())
@@ -224,9 +215,11 @@ class ImageFolder:
 
     def _sample(self, decoded: tuple[ListedSample, Array, Array | int]) -> Sample:
         sample, image, target = decoded
-        if isinstance(target, int) or self._colours:
-            return image, target if isinstance(target, int) else self._fit.mask(target)
-        return image, self._fit.mask(self._values.indices(target, str(sample.target)))
+        if isinstance(target, int):
+            return image, target
+        if not self._colours:
+            target = self._values.indices(target, str(sample.target))
+        return image, self._fit.mask(target)
 
     def _decode(self, sample: ListedSample) -> tuple[ListedSample, Array, Array | int]:
         image = self._image(sample.image)
@@ -252,7 +245,9 @@ class ImageFolder:
     def _mask(self, target: Path | ObjectMasks) -> Array:
         if isinstance(target, ObjectMasks):
             return target.read()
-        return self._colours.read(target) if self._colours else read_mask(target)
+        if self._colours:
+            return self._colours.read(target)
+        return read_mask(target)
 
     def _image(self, path: Path) -> Array:
         """Read an image in the common form and its own size."""
@@ -265,19 +260,20 @@ class ImageFolder:
 
     def _one_size(self, headers: Sequence[Header]) -> Size:
         first = headers[0]
-        other = next((header for header in headers if header.size != first.size), None)
-        if other is not None:
-            height, width = Counter(header.size for header in headers).most_common(1)[
-                0
-            ][0]
-            raise UserError(
-                "images of one size, or an image_size to resize them to",
-                f"{first.path} of {_shown(first.size)} and {other.path} of {_shown(other.size)} pixels "
-                "(height x width)",
-                f"Add `image_size = [{height}, {width}]` (or a size of your choice) under [data]"
-                + (", or `tile` to cut them." if self.kind == "masks" else "."),
-            )
-        return first.size
+        sizes = Counter(header.size for header in headers)
+        if len(sizes) == 1:
+            return first.size
+        other = next(header for header in headers if header.size != first.size)
+        [((height, width), _)] = sizes.most_common(1)
+        action = f"Add `image_size = [{height}, {width}]` (or a size of your choice) under [data]"
+        if self.kind == "masks":
+            action += ", or `tile` to cut them"
+        raise UserError(
+            "images of one size, or an image_size to resize them to",
+            f"{first.path} of {_shown(first.size)} and {other.path} of {_shown(other.size)} pixels "
+            "(height x width)",
+            f"{action}.",
+        )
 
 
 def _shown(size: tuple[Any, ...]) -> str:

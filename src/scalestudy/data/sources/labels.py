@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -24,8 +24,6 @@ _COLUMN_NAMES = {
 }
 """Usual names of columns; the first that a table has is used."""
 _DECIMAL = re.compile(r"[-+]?\d*[.,]\d+(e[-+]?\d+)?", re.IGNORECASE)
-
-
 _TRIED = 200
 """Rows of a table that are read to find columns that would do."""
 
@@ -49,19 +47,34 @@ def columns_that_would_do(table: Path, tree: Tree) -> TableColumns | None:
         rows = list(_rows(text))
     except (OSError, ValueError, csv.Error):
         return None
-    names = [name for name in (rows[0] if rows else {}) if name]
-    cells = {name: [(row[name] or "").strip() for row in rows] for name in names}
-    index = _index(tree)
-    found = {
-        name: sum(bool(_files(cell, index)) for cell in cells[name]) for name in names
-    }
-    file = max(names, key=lambda name: found[name], default="")
-    if not file or 2 * found[file] < len(rows):
+    if not rows:
         return None
-    labels = [name for name in names if name != file and _may_be_classes(cells[name])]
+    cells = {}
+    for name in filter(None, rows[0]):
+        cells[name] = [(row[name] or "").strip() for row in rows]
+    file = _column_of_files(cells, tree)
+    if file is None:
+        return None
+    labels = []
+    for name, column in cells.items():
+        if name != file and _may_be_classes(column):
+            labels.append(name)
+    if not labels:
+        return None
     labels.sort(key=lambda name: len(set(cells[name])))
     usual = _plain(file) in _COLUMN_NAMES["file_column"].split()
-    return TableColumns(file, usual, labels) if labels else None
+    return TableColumns(file, usual, labels)
+
+
+def _column_of_files(cells: Mapping[str, list[str]], tree: Tree) -> str | None:
+    """Return the column that names most images; None if none names images in half of its rows."""
+    index = _index(tree)
+    best, most = None, 0
+    for name, column in cells.items():
+        found = sum(bool(_files(cell, index)) for cell in column)
+        if found > most and 2 * found >= len(column):
+            best, most = name, found
+    return best
 
 
 def column_names(table: Path) -> str:
@@ -71,20 +84,15 @@ def column_names(table: Path) -> str:
             names = _rows(stream.readline()).fieldnames or []
     except (OSError, ValueError, csv.Error):
         return "no columns that could be read"
-    return (
-        f"the columns {join_first([repr(name) for name in names])}"
-        if names
-        else "no columns"
-    )
+    if not names:
+        return "no columns"
+    return f"the columns {join_first([repr(name) for name in names])}"
 
 
 def _may_be_classes(cells: list[str]) -> bool:
     values = set(cells)
-    return (
-        2 <= len(values) <= max(2, len(cells) // 2)
-        and "" not in values
-        and not hold_decimals(cells)
-    )
+    repeat = 2 <= len(values) <= max(2, len(cells) // 2)
+    return repeat and "" not in values and not hold_decimals(cells)
 
 
 def hold_decimals(values: Collection[str]) -> bool:
@@ -104,7 +112,6 @@ def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:
             names = _rows(stream.readline(1_000_000)).fieldnames or []
     except (OSError, csv.Error):
         return None
-    small = {_plain(name): name for name in reversed(names)}
     found = []
     for key, usual in _COLUMN_NAMES.items():
         given = getattr(data, key)
@@ -114,12 +121,19 @@ def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:
                 f"{', '.join(map(repr, names))} in {table}",
                 "Correct the key.",
             )
-        found.append(
-            given
-            or next((small[name] for name in usual.split() if name in small), None)
-        )
+        found.append(given or _first_usual(usual.split(), names))
     file, label = found
     return (file, label) if file and label else None
+
+
+def _first_usual(usual: Iterable[str], names: Sequence[str]) -> str | None:
+    """Return the name of the table's column that is the first of these usual ones in any spelling."""
+    # Reversed, since of columns with equal spellings the first counts.
+    written = {_plain(name): name for name in reversed(names)}
+    for name in usual:
+        if name in written:
+            return written[name]
+    return None
 
 
 def _plain(name: str) -> str:
@@ -129,9 +143,8 @@ def _plain(name: str) -> str:
 def _rows(text: str) -> "csv.DictReader[str]":
     """Read a table, whose separator is the most frequent one of its first line."""
     first, *_ = text.split("\n", 1)
-    return csv.DictReader(
-        io.StringIO(text), delimiter=max(",;\t", key=first.count), strict=True
-    )
+    separator = max(",;\t", key=first.count)
+    return csv.DictReader(io.StringIO(text), delimiter=separator, strict=True)
 
 
 def list_table(
@@ -148,12 +161,11 @@ def list_table(
     missing = []
     for written, label in _read(table, columns):
         image = _find(written, index, table)
-        if image is None or not label:
-            missing.append(
-                written or "a row without a file"
-                if image is None
-                else f"{written} (no class)"
-            )
+        if image is None:
+            missing.append(written or "a row without a file")
+            continue
+        if not label:
+            missing.append(f"{written} (no class)")
             continue
         before = samples.setdefault(image, ListedSample(image, label))
         if before.target != label:
@@ -194,12 +206,10 @@ def _index(tree: Tree) -> dict[str, list[Path]]:
     index: dict[str, list[Path]] = defaultdict(list)
     for file in tree.images:
         path = tree.relative(file)
-        for name in {
-            path.as_posix(),
-            path.with_suffix("").as_posix(),
-            path.name,
-            path.stem,
-        }:
+        bare = path.with_suffix("")
+        # A set, since they are equal for files beside the table or without an extension.
+        names = {path.as_posix(), bare.as_posix(), path.name, path.stem}
+        for name in names:
             index[composed(name).lower()].append(file)
     return index
 

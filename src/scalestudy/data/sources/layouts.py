@@ -107,16 +107,13 @@ def _recognise(
     tree: Tree, data: DataSettings
 ) -> tuple[list[ListedSample], str, Path | None]:
     """List the samples by the only layout that fits."""
-    near = [
-        file
-        for file in tree.others
-        if file.parent == tree.root and file.suffix.lower() in TABLES
-    ]
-    tables = [
-        (file, columns)
-        for file in near
-        if (columns := columns_of(file, data)) is not None
-    ]
+    tables = []
+    for file in tree.others:
+        if file.parent != tree.root or file.suffix.lower() not in TABLES:
+            continue
+        columns = columns_of(file, data)
+        if columns is not None:
+            tables.append((file, columns))
     pairs = find_pairs(tree)
     if not (pairs or tables):
         pairs = find_couple(tree)
@@ -125,26 +122,24 @@ def _recognise(
     samples, understood = list_classes(tree)
     if tables and not any(getattr(data, key) for key in COLUMNS):
         # Folders beside a table are classes only if there are several, with names of no other meaning.
-        classes = {
-            sample.target
-            for sample in samples
-            if role(str(sample.target)) == (None, None)
-        }
+        targets = {str(sample.target) for sample in samples}
+        classes = [name for name in targets if role(name) == (None, None)]
         if pairs or len(classes) > 1 or len(tables) > 1:
             beside_it = "another table" if len(tables) > 1 else "folders of images"
+            first, _ = tables[0]
             raise UserError(
                 "a folder with one possible layout",
-                f"{tree}, with {tables[0][0].name} beside {beside_it}",
-                f'Name the table as the source: source = "{tables[0][0]}"; or move it away.',
+                f"{tree}, with {first.name} beside {beside_it}",
+                f'Name the table as the source: source = "{first}"; or move it away.',
             )
     if tables:
         file, columns = tables[0]
         return *list_table(file, columns, tree), file
-    classes = {sample.target for sample in samples}
-    if len(classes) == 1:
+    targets = {str(sample.target) for sample in samples}
+    if len(targets) == 1:
         raise UserError(
             "samples of at least 2 classes",
-            f"only the class {classes.pop()!r} in {tree}",
+            f"only the class {targets.pop()!r} in {tree}",
             beside(tree, lambda other: _reading(other, data)),
         )
     if samples:
@@ -164,13 +159,12 @@ def _reading(tree: Tree, data: DataSettings) -> str | None:
     try:
         pairs = find_pairs(tree) or find_couple(tree)
         samples, understood = pairs.list() if pairs else list_classes(tree)
-        return (
-            understood
-            if samples and _finish(samples, understood, tree, data, None)
-            else None
-        )
+        if not samples:
+            return None
+        _finish(samples, understood, tree, data, None)
     except UserError:
         return None
+    return understood
 
 
 def _finish(
@@ -187,9 +181,8 @@ def _finish(
         )
     for sample in samples:
         name = str(sample.image)
-        if not name.isascii() and any(
-            "\ud800" <= letter <= "\udfff" for letter in name
-        ):
+        # Python reads bytes that are no UTF-8 as surrogates.
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise UserError(
                 "file names in UTF-8",
                 ascii(name),
@@ -200,9 +193,9 @@ def _finish(
     if data.group_pattern is not None:
         samples = [_group(sample, data.group_pattern, tree.root) for sample in samples]
     classes = _classes(samples) if isinstance(samples[0].target, str) else []
-    taken = {file for sample in samples for file in sample.files} | (
-        {table} if table else set()
-    )
+    taken = set() if table is None else {table}
+    for sample in samples:
+        taken.update(sample.files)
     return Listing(samples, understood, classes, given, tree.left_out(taken), table)
 
 
@@ -211,25 +204,24 @@ def _given(samples: list[ListedSample], root: Path) -> Ranges:
     splits = [sample.split for sample in samples]
     names = dict.fromkeys(splits)
     if any(names) and ("train" not in names or "" in names):
+        found = " and ".join(name or "some of no split" for name in names)
         raise UserError(
             "training samples besides the other splits, or samples without splits",
-            f"{' and '.join(split or 'some of no split' for split in names)} in {root}",
+            f"{found} in {root}",
             "Put all samples into folders of splits, some of them into train/, or into none.",
         )
-    return {
-        split: (splits.index(split), splits.index(split) + splits.count(split))
-        for split in names
-        if split
-    }
+    given = {}
+    for split in filter(None, names):
+        start = splits.index(split)  # samples are sorted by split
+        given[split] = (start, start + splits.count(split))
+    return given
 
 
 def _classes(samples: list[ListedSample]) -> list[str]:
     """Return the sorted classes of the first split; refuse any others."""
     first = samples[0].split
-    names = sorted(
-        {str(sample.target) for sample in samples if sample.split == first},
-        key=in_order,
-    )
+    of_first = {str(sample.target) for sample in samples if sample.split == first}
+    names = sorted(of_first, key=in_order)
     for sample in samples:
         if sample.target not in names:
             raise UserError(

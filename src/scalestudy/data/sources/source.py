@@ -18,6 +18,21 @@ from scalestudy.util.errors import UserError
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
+OnProgress = Callable[[int, int], None]
+"""Called with the samples done and all samples."""
+
+COLUMNS = ("file_column", "label_column")
+"""Keys of [data] for tables."""
+OF_FILES = (
+    "images",
+    "masks",
+    "label_pattern",
+    "group_pattern",
+    "colours",
+    "value_range",
+    *COLUMNS,
+)
+"""Keys of [data] for images in files."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +92,8 @@ class SourceFindings:
     @property
     def all_remarks(self) -> tuple[str, ...]:
         """Remarks and doubts in words."""
-        return (
-            *self.remarks,
-            *(f"{doubt.title}. {doubt.action}" for doubt in self.doubts),
-        )
-
-
-OnProgress = Callable[[int, int], None]
-"""Called with the samples done and all samples."""
+        doubts = [f"{doubt.title}. {doubt.action}" for doubt in self.doubts]
+        return (*self.remarks, *doubts)
 
 
 class Source(Protocol):
@@ -110,9 +119,9 @@ class Source(Protocol):
 
 def findings_of(source: Any) -> SourceFindings:
     """Return the source's `findings()`; empty if it has no such method."""
-    findings: SourceFindings = (
-        source.findings() if hasattr(source, "findings") else SourceFindings()
-    )
+    if not hasattr(source, "findings"):
+        return SourceFindings()
+    findings: SourceFindings = source.findings()
     return findings
 
 
@@ -135,7 +144,8 @@ def side_by_side(
 
 def digest(*parts: object) -> str:
     """Return the SHA-256 of the parts' representations, with separators."""
-    return hashlib.sha256("\0".join(repr(part) for part in parts).encode()).hexdigest()
+    text = "\0".join(map(repr, parts))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def files_digest(root: Path, files: Iterable[Path]) -> str:
@@ -143,8 +153,12 @@ def files_digest(root: Path, files: Iterable[Path]) -> str:
 
     Times are compared for equality only, each with an earlier one of the same file, so no clock matters.
     """
-    stats = ((file.relative_to(root).as_posix(), file.stat()) for file in files)
-    return digest(*((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
+    described = []
+    for file in files:
+        found = file.stat()
+        name = file.relative_to(root).as_posix()
+        described.append((name, found.st_size, found.st_mtime_ns))
+    return digest(*described)
 
 
 def require_two(count: int, where: str) -> None:
@@ -163,20 +177,6 @@ def require_classes(names: list[str], where: str) -> None:
         raise UserError(
             "samples of at least 2 classes", received, "Add samples of another class."
         )
-
-
-COLUMNS = ("file_column", "label_column")
-"""Keys of [data] for tables."""
-OF_FILES = (
-    "images",
-    "masks",
-    "label_pattern",
-    "group_pattern",
-    "colours",
-    "value_range",
-    *COLUMNS,
-)
-"""Keys of [data] for images in files."""
 
 
 def refuse_unused(data: DataSettings, keys: Iterable[str], what: str) -> None:
