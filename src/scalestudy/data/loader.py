@@ -28,6 +28,13 @@ from scalestudy.data.samples import (
 )
 from scalestudy.data.store.prepared import Prepared, Ragged
 
+T = TypeVar("T")
+Stage = Callable[[Slice, int], Slice]
+"""Copies a slice to the device that computes it: (slice, index of the device in the process) -> slice."""
+
+ALIGNMENT = 64
+"""Alignment in bytes at which TensorFlow uses memory without a copy."""
+
 
 class Reader(Protocol):
     """Reads rows of a data set in the form that a model receives. Must be thread-safe."""
@@ -63,10 +70,10 @@ class Stored:
 
     def __init__(self, inputs: Columns, targets: Columns) -> None:
         self._inputs, self._targets = inputs, targets
-        ragged = any(
-            isinstance(column, Ragged) for column in (*leaves(inputs), *leaves(targets))
-        )
-        self._forms = None if ragged else self._of(np.arange(0))
+        self._forms = None
+        columns = [*leaves(inputs), *leaves(targets)]
+        if not any(isinstance(column, Ragged) for column in columns):
+            self._forms = self._of(np.arange(0))
 
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
         return self._forms or self._of(rows)
@@ -74,18 +81,17 @@ class Stored:
     def read(
         self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns
     ) -> None:
-        for source, into in ((self._inputs, inputs), (self._targets, targets)):
-            map_columns(
-                lambda column, array: copy_rows(column, rows, array), source, into
-            )
+        def copy(column: Array | Ragged, into: Array) -> None:
+            copy_rows(column, rows, into)
+
+        map_columns(copy, self._inputs, inputs)
+        map_columns(copy, self._targets, targets)
 
     def _of(self, rows: Indices) -> tuple[Forms, Forms]:
         def form(column: Array | Ragged) -> Form:
-            return (
-                column.form(rows)
-                if isinstance(column, Ragged)
-                else (column.shape[1:], column.dtype)
-            )
+            if isinstance(column, Ragged):
+                return column.form(rows)
+            return column.shape[1:], column.dtype
 
         return map_columns(form, self._inputs), map_columns(form, self._targets)
 
@@ -108,9 +114,6 @@ def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
         raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(source)}")
     # mode="raise" would copy through a buffer, in case a row is missing.
     np.take(source, rows, axis=0, out=into, mode="clip")
-
-
-T = TypeVar("T")
 
 
 class Prefetch(Generic[T]):
@@ -157,10 +160,6 @@ class Prefetch(Generic[T]):
             self._ready.put(error)
 
 
-ALIGNMENT = 64
-"""Alignment in bytes at which TensorFlow uses memory without a copy."""
-
-
 class Buffers:
     """Blocks of aligned memory, each reused once nothing refers to it.
 
@@ -173,26 +172,27 @@ class Buffers:
     """
 
     def __init__(self) -> None:
-        self._free: queue.SimpleQueue[NDArray[np.uint8]] = (
-            queue.SimpleQueue()
-        )  # its put is reentrant
+        # A finalizer may run at any time, also within `get`: the put of a SimpleQueue is reentrant.
+        self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()
         self.made = 0
 
     def take(self, *forms: Form) -> list[Array]:
         """Return uninitialized arrays of these forms in one block, each aligned to `ALIGNMENT`."""
         sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in forms]
-        places = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
+        places = [math.ceil(size / ALIGNMENT) * ALIGNMENT for size in sizes]
         block = self._block(sum(places))
         # All arrays over the block refer to this object. An array would not do: a view of a view refers to
         # the base array, so a row of a batch could outlive the batch.
         use = (ctypes.c_uint8 * block.nbytes).from_buffer(block.data)
         weakref.finalize(use, self._free.put, block).atexit = False
         whole = np.frombuffer(memoryview(use), np.uint8)
-        starts = [sum(places[:index]) for index in range(len(forms))]
-        return [
-            whole[start : start + size].view(dtype).reshape(shape)
-            for start, size, (shape, dtype) in zip(starts, sizes, forms, strict=True)
-        ]
+        arrays = []
+        start = 0
+        for size, place, (shape, dtype) in zip(sizes, places, forms, strict=True):
+            part = whole[start : start + size]
+            arrays.append(part.view(dtype).reshape(shape))
+            start += place
+        return arrays
 
     def _block(self, size: int) -> NDArray[np.uint8]:
         """Return a free block of at least `size` bytes, or a new one; smaller free blocks are released."""
@@ -210,23 +210,18 @@ class Buffers:
         return memory[start : start + size]
 
 
-Stage = Callable[[Slice, int], Slice]
-"""Copies a slice to the device that computes it: (slice, index of the device in the process) -> slice."""
-
-
 def calls(
     steps: Sequence[tuple[int, int]], steps_per_call: int
 ) -> Iterator[list[tuple[int, int]]]:
     """Group steps into calls: at most `steps_per_call` steps, all of one global batch size."""
     group: list[tuple[int, int]] = []
-    for step in steps:
-        if group and (
-            len(group) == steps_per_call
-            or step[1] - step[0] != group[0][1] - group[0][0]
-        ):
+    size = 0
+    for start, stop in steps:
+        if group and (len(group) == steps_per_call or stop - start != size):
             yield group
             group = []
-        group.append(step)
+        group.append((start, stop))
+        size = stop - start
     if group:
         yield group
 
@@ -296,9 +291,8 @@ class Loader:
         readers: list[Prefetch[Slice]] = []
         try:
             for device in range(len(self._slices)):
-                readers.append(
-                    Prefetch(slices_of(device), self._prefetch, f"loader {device}")
-                )
+                items, name = slices_of(device), f"loader {device}"
+                readers.append(Prefetch(items, self._prefetch, name))
             while True:
                 try:
                     call = tuple([reader.take() for reader in readers])
@@ -319,10 +313,10 @@ class Loader:
         epoch: int | None = None,
     ) -> Call:
         """Read steps as one call; `group` are ranges of `order`, all of one size, `step` is the first."""
-        devices = range(len(self._slices))
-        return tuple(
-            self._slice(order, group, step, device, epoch) for device in devices
-        )
+        slices = []
+        for device in range(len(self._slices)):
+            slices.append(self._slice(order, group, step, device, epoch))
+        return tuple(slices)
 
     def _slice(
         self,
@@ -332,34 +326,48 @@ class Loader:
         device: int,
         epoch: int | None,
     ) -> Slice:
-        total, workers = group[0][1] - group[0][0], self._slices[device]
-        if self._whole is None:
-            start = worker_slice(total, workers[0], self._workers)[0]
-            stop = worker_slice(total, workers[1] - 1, self._workers)[1]
-        else:
-            start, stop = (min(worker * self._whole, total) for worker in workers)
-        # The same shape also for fewer steps, so that only one function is compiled.
-        depth, rows = self.steps_per_call, max(stop - start, 1)
-        forms = self._reader.forms(order[group[0][0] : group[-1][1]])
-        flat = [form for columns in forms for form in leaves(columns)]
-        arrays = self._buffers[device].take(
-            *(((depth, rows, *shape), dtype) for shape, dtype in flat)
-        )
-        split = len(leaves(forms[0]))
-        inputs, targets = like(forms[0], arrays[:split]), like(forms[1], arrays[split:])
+        first_row, end_of_batch = group[0]
+        total = end_of_batch - first_row
+        start, stop = self._rows_of(device, total)
+        call_rows = order[first_row : group[-1][1]]
+        inputs, targets = self._arrays(device, call_rows, max(stop - start, 1))
         for step, (begin, _) in enumerate(group):
-            # An empty slice holds a real row with weight 0: losses of zeros may not be finite.
-            chosen = (
-                slice(begin + start, begin + stop)
-                if stop > start
-                else slice(begin, begin + 1)
+            rows = order[begin + start : begin + stop]
+            if not len(rows):
+                # An empty slice holds a real row with weight 0: losses of zeros may not be finite.
+                rows = order[begin : begin + 1]
+            of_step = itemgetter(step)
+            self._reader.read(
+                rows,
+                epoch,
+                map_columns(of_step, inputs),
+                map_columns(of_step, targets),
             )
-            of_step = [
-                map_columns(itemgetter(step), columns) for columns in (inputs, targets)
-            ]
-            self._reader.read(order[chosen], epoch, *of_step)
         part = Slice(inputs, targets, start, stop - start, total, first, len(group))
         return part if self._stage is None else self._stage(part, device)
+
+    def _rows_of(self, device: int, total: int) -> tuple[int, int]:
+        """Return the rows [start, stop) of a device's workers in a global batch of `total` rows."""
+        first, end = self._slices[device]
+        if self._whole is not None:
+            return min(first * self._whole, total), min(end * self._whole, total)
+        start, _ = worker_slice(total, first, self._workers)
+        _, stop = worker_slice(total, end - 1, self._workers)
+        return start, stop
+
+    def _arrays(self, device: int, call_rows: Indices, rows: int) -> tuple[Any, Any]:
+        """Return memory for the inputs and targets of a call, `rows` of each step."""
+        input_forms, target_forms = self._reader.forms(call_rows)
+        # The same shape also for fewer steps, so that only one function is compiled.
+        depth = self.steps_per_call
+        forms: list[Form] = []
+        for shape, dtype in (*leaves(input_forms), *leaves(target_forms)):
+            forms.append(((depth, rows, *shape), dtype))
+        arrays = self._buffers[device].take(*forms)
+        count = len(leaves(input_forms))
+        inputs = like(input_forms, arrays[:count])
+        targets = like(target_forms, arrays[count:])
+        return inputs, targets
 
 
 def read_rows(
@@ -371,9 +379,12 @@ def read_rows(
     """Read inputs and targets of `rows` (shape [B]): arrays [B, ...] or dicts of them; see `Reader.read`."""
     reader = reader or reader_of(prepared)
 
-    def empty(form: tuple[tuple[int, ...], Any]) -> NDArray[Any]:
-        return np.empty((len(rows), *form[0]), form[1])
+    def empty(form: Form) -> NDArray[Any]:
+        shape, dtype = form
+        return np.empty((len(rows), *shape), dtype)
 
-    inputs, targets = (map_columns(empty, forms) for forms in reader.forms(rows))
+    input_forms, target_forms = reader.forms(rows)
+    inputs = map_columns(empty, input_forms)
+    targets = map_columns(empty, target_forms)
     reader.read(np.asarray(rows, np.int64), epoch, inputs, targets)
     return inputs, targets

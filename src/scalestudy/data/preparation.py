@@ -36,6 +36,28 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.files import make_folder, sync_folder
 from scalestudy.util.locks import take
 
+_TASKS = {"masks": ', such as task = "unet"', "classes": ', such as task = "cnn"'}
+_HOLDS = {
+    "masks": (
+        "images with masks",
+        "Name a source with masks (a folder with images/ and masks/; `images` and `masks` name others)",
+    ),
+    "classes": (
+        "images with one class each",
+        "Name a source with classes (one folder for each class)",
+    ),
+    "custom": (
+        "what read(data) of a Python file gives",
+        "Define `read(data)` in the task file",
+    ),
+}
+AT_WORK = 12
+"""Maximum number of samples in memory while a set is prepared."""
+_NO_CONTENT = {"source", "read", "image_size", "seed", "cache", "validation"}
+"""Keys of [data] that are part of the source's identity, or do not change the stored data."""
+_MARK = ".tmp-"
+"""Part of the names of folders in which sets are being prepared."""
+
 
 class ArrayFile:
     """Writes `NAME.npy`: first the header, then the bytes of rows.
@@ -68,9 +90,6 @@ class ArrayFile:
         self._stream.close()
 
 
-_MARK = ".tmp-"
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[bool]:
     """Wait for the lock of a set and hold it; yield False on file systems without locks.
@@ -82,9 +101,8 @@ def locked(folder: Path) -> Iterator[bool]:
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = take(folder.parent / f"{folder.name}.lock", wait=True)
     except OSError as error:
-        raise _unwritable(
-            "a cache folder that can be written to", folder, error
-        ) from error
+        expected = "a cache folder that can be written to"
+        raise _unwritable(expected, folder, error) from error
     if lock is None:
         yield False
         return
@@ -103,8 +121,9 @@ def new_folder(place: Path, *, alone: bool) -> Iterator[Path]:
     """
     temporary = None
     try:
-        for leftover in place.parent.glob(f"{place.name}{_MARK}*") if alone else ():
-            shutil.rmtree(leftover, ignore_errors=True)
+        if alone:
+            for leftover in place.parent.glob(f"{place.name}{_MARK}*"):
+                shutil.rmtree(leftover, ignore_errors=True)
         temporary = make_folder(place.parent, f"{place.name}{_MARK}")
         yield temporary
         if place.exists() and Prepared.find(place) is None:
@@ -148,25 +167,23 @@ def write_set(
         OSError: If the folder is not writable or full.
     """
     masks = source.kind == "masks"
-    target_shape, target_dtype = (
-        contents.input_shape[:2] if masks else (),
-        np.dtype("u1" if masks else "i4"),
-    )
+    target_shape: tuple[int, ...] = ()
+    target_dtype: np.dtype[Any] = np.dtype(np.int32)
+    if masks:
+        target_shape, target_dtype = contents.input_shape[:2], np.dtype(np.uint8)
     done = highest = 0
     ignore = contents.ignore
 
     def rows() -> Iterator[tuple[Array, Array]]:
         nonlocal done, highest, ignore
         for image, target in source.rows():
-            row_name = (
-                contents.names[done]
-                if contents.names and done < contents.count
-                else f"sample {done}"
-            )
-            name = f"{row_name} of {source.identity}"
+            name = f"sample {done} of {source.identity}"
+            if contents.names and done < contents.count:
+                name = f"{contents.names[done]} of {source.identity}"
             pixels = _stored(image, contents.input_shape, contents.dtype, name)
+            target_name = f"the target of {name}"
             classes = _stored(
-                np.asarray(target), target_shape, target_dtype, f"the target of {name}"
+                np.asarray(target), target_shape, target_dtype, target_name
             )
             if classes.min() < 0:
                 raise UserError(
@@ -197,9 +214,8 @@ def write_set(
             targets.write(target.data)
         digests = {file.path.name: file.finish() for file in (inputs, targets)}
     names = source.class_names()
-    if done != contents.count or highest >= len(
-        names
-    ):  # a source of another package may be wrong
+    # A source of another package may be wrong.
+    if done != contents.count or highest >= len(names):
         raise UserError(
             f"{contents.count} samples of {len(names)} classes, as announced by the source",
             f"{done} samples with classes up to {highest} from {source.identity}",
@@ -230,27 +246,6 @@ def _stored(
             "Run again if the file has just changed; otherwise correct the source.",
         )
     return np.ascontiguousarray(store_as(array, dtype, name))
-
-
-_TASKS = {"masks": ', such as task = "unet"', "classes": ', such as task = "cnn"'}
-_HOLDS = {
-    "masks": (
-        "images with masks",
-        "Name a source with masks (a folder with images/ and masks/; `images` and `masks` name others)",
-    ),
-    "classes": (
-        "images with one class each",
-        "Name a source with classes (one folder for each class)",
-    ),
-    "custom": (
-        "what read(data) of a Python file gives",
-        "Define `read(data)` in the task file",
-    ),
-}
-AT_WORK = 12
-"""Maximum number of samples in memory while a set is prepared."""
-_NO_CONTENT = {"source", "read", "image_size", "seed", "cache", "validation"}
-"""Keys of [data] that are part of the source's identity, or do not change the stored data."""
 
 
 @dataclass(frozen=True)
@@ -292,10 +287,9 @@ class PlannedSet:
         contents = None if isinstance(source, CustomSource) else source.contents()
         needed = 0 if contents is None else _needed(source, contents)
         with locked(folder) as alone:
+            # Another process may have finished it while this one waited for the lock.
             ready = Prepared.find(folder)
-            if (
-                ready is not None
-            ):  # another process finished it while this one waited for the lock
+            if ready is not None:
                 return ready
             with new_folder(folder, alone=alone) as temporary:
                 _require_space(folder.parent, needed)
@@ -303,10 +297,8 @@ class PlannedSet:
                     write_set(source, contents, temporary, on_progress)
                 elif isinstance(source, CustomSource):
                     source.write(temporary, on_progress, within)
-                if (
-                    find_source(self.data, base=self.base).fingerprint
-                    != source.fingerprint
-                ):
+                now = find_source(self.data, base=self.base)
+                if now.fingerprint != source.fingerprint:
                     raise UserError(
                         "a data set that does not change while it is prepared",
                         f"{source.identity}, in which files were added, removed or changed",
@@ -376,10 +368,12 @@ def find_set(
     source = find_source(data, base=base)
     if task_kind is not None and source.kind != task_kind:
         needed, action = _HOLDS[task_kind]
+        found, _ = _HOLDS[source.kind]
+        example = _TASKS.get(source.kind, "")
         raise UserError(
             f"{needed}, which the task needs",
-            f"{data.source}, which holds {_HOLDS[source.kind][0]}",
-            f"{action}, or choose a task for {_HOLDS[source.kind][0]}{_TASKS.get(source.kind, '')}.",
+            f"{data.source}, which holds {found}",
+            f"{action}, or choose a task for {found}{example}.",
         )
     cache = cache_folder(data.cache, base)
     root = folder_of(str(data.source), base)

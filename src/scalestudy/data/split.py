@@ -7,7 +7,7 @@ arithmetic is in integers, so the result is the same on every machine.
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,12 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
+HeldOut = float | Literal["given"] | None
+"""Validation set: a share of the training set, the source's own, or the default."""
+
 DEFAULT_SHARE = 0.2
+SPLIT_SCHEMA = 1
+SIDES = ("train", "validation", "test")
 
 
 def hold_out(
@@ -35,18 +40,16 @@ def hold_out(
         UserError: If there are not enough rows or groups.
     """
     draw = np.random.default_rng(seed)
-    labels = (
-        np.zeros(len(rows), np.int64)
-        if prepared.class_of_each is None
-        else prepared.class_of_each[rows]
-    )
+    labels = np.zeros(len(rows), np.int64)
+    if prepared.class_of_each is not None:
+        labels = prepared.class_of_each[rows]
     sizes = np.bincount(labels, minlength=prepared.classes)
     quotas = apportion(sizes, _count(len(rows), share))
     if prepared.groups is None:
-        drawn = [
-            draw.permutation(rows[labels == label])[:quota]
-            for label, quota in enumerate(quotas)
-        ]
+        drawn = []
+        for label, quota in enumerate(quotas):
+            of_class = rows[labels == label]
+            drawn.append(draw.permutation(of_class)[:quota])
         return np.sort(np.concatenate(drawn))
     names, member = np.unique(np.array(prepared.groups)[rows], return_inverse=True)
     if len(names) < 2:
@@ -83,20 +86,18 @@ def _draw_groups(
     quotas; the second time, if it brings their sum nearer, which is then met within half the largest group.
     """
     sizes, of_class = groups.sum(axis=1), groups.sum(axis=0)
+    # Rare classes weigh more, as much in all as frequent ones.
     weights = of_class.sum() // np.maximum(of_class, 1)
-    lacking, held, order = (
-        quotas.copy(),
-        np.zeros(len(groups), bool),
-        draw.permutation(len(groups)),
-    )
+    lacking = quotas.copy()
+    held = np.zeros(len(groups), bool)
+    order = draw.permutation(len(groups))
     for by_class in (True, False):
         for group in order:
-            nearer = (weights * groups[group] * (groups[group] - 2 * lacking)).sum() < 0
-            if (
-                not held[group]
-                and sizes[group] < 2 * lacking.sum()
-                and (nearer or not by_class)
-            ):
+            if held[group] or sizes[group] >= 2 * lacking.sum():
+                continue
+            # The change of the weighted squares of what classes lack, if the group is taken.
+            change = (weights * groups[group] * (groups[group] - 2 * lacking)).sum()
+            if change < 0 or not by_class:
                 held[group] = True
                 lacking -= groups[group]
     if held.all() or not held.any():
@@ -117,13 +118,6 @@ def _count(available: int, share: float | None) -> int:
             "Choose a share nearer to 0.5, or add samples.",
         )
     return count
-
-
-HeldOut = float | Literal["given"] | None
-"""Validation set: a share of the training set, the source's own, or the default."""
-
-SPLIT_SCHEMA = 1
-SIDES = ("train", "validation", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,17 +144,16 @@ class Split:
         file = Path(path)
         try:
             stored = json.loads(file.read_bytes())
-            rows = [np.asarray(stored[name], np.int64) for name in SIDES]
-            everything = np.sort(np.concatenate(rows))
-            if (
-                stored["schema_version"] != SPLIT_SCHEMA
-                or not len(rows[0])
-                or not len(rows[1])
-            ):
+            train, validation, test = (
+                np.asarray(stored[name], np.int64) for name in SIDES
+            )
+            of_this_version = stored["schema_version"] == SPLIT_SCHEMA
+            if not of_this_version or not len(train) or not len(validation):
                 raise ValueError("not a split of this version")
+            everything = np.sort(np.concatenate([train, validation, test]))
             if not np.array_equal(everything, np.arange(len(everything))):
                 raise ValueError("its rows overlap or leave some out")
-            return cls(rows[0], rows[1], rows[2], str(stored["quality_split"]), file)
+            return cls(train, validation, test, str(stored["quality_split"]), file)
         except (
             OSError,
             ValueError,
@@ -187,14 +180,13 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
         UserError: If `validation` is "given" and the source has no such set, if a share leaves a side without
             samples, or if the source's own split divides a group.
     """
-    given = {
-        name: np.arange(start, stop, dtype=np.int64)
-        for name, (start, stop) in prepared.given.items()
-    }
     none = np.zeros(0, np.int64)
-    test = given.get("test", none)
+    given = dict.fromkeys(SIDES, none)
+    for name, (start, stop) in prepared.given.items():
+        given[name] = np.arange(start, stop, dtype=np.int64)
+    test = given["test"]
     if not isinstance(validation, float):
-        if len(given.get("validation", none)):
+        if len(given["validation"]):
             return _whole(prepared, Split(given["train"], given["validation"], test))
         if len(test):
             return _whole(prepared, Split(given["train"], test, none, "test"))
@@ -220,12 +212,14 @@ def ensure_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
         return split
     file = _file(prepared, validation, seed)
     split = replace(make_split(prepared, validation, seed), path=file)
-    stored = {
+    stored: dict[str, Any] = {
         "schema_version": SPLIT_SCHEMA,
         "quality_split": split.quality_split,
         "seed": seed,
         "fingerprint": prepared.fingerprint,
-    } | {side: getattr(split, side).tolist() for side in SIDES}
+    }
+    for side in SIDES:
+        stored[side] = getattr(split, side).tolist()
     try:
         write_atomically(file, json.dumps(stored) + "\n")
     except OSError as error:
@@ -246,11 +240,8 @@ def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | No
         split = Split.load(_file(prepared, validation, seed))
     except UserError:
         return None
-    return (
-        split
-        if len(split.train) + len(split.validation) + len(split.test) == prepared.count
-        else None
-    )
+    count = len(split.train) + len(split.validation) + len(split.test)
+    return split if count == prepared.count else None
 
 
 def counts(prepared: Prepared, split: Split) -> list[str]:
@@ -262,15 +253,14 @@ def counts(prepared: Prepared, split: Split) -> list[str]:
             continue
         words = f"{side}: {len(rows)}"
         if prepared.groups is not None:
-            words += (
-                f" in {len({prepared.groups[row] for row in rows.tolist()})} groups"
-            )
+            groups = {prepared.groups[row] for row in rows.tolist()}
+            words += f" in {len(groups)} groups"
         if prepared.class_of_each is not None:
-            samples_of = np.bincount(
-                prepared.class_of_each[rows], minlength=prepared.classes
-            ).tolist()
+            labels = prepared.class_of_each[rows]
+            samples_of = np.bincount(labels, minlength=prepared.classes).tolist()
             by_class = zip(prepared.class_names, samples_of, strict=True)
-            words += f" ({', '.join(f'{name} {count}' for name, count in by_class)})"
+            listed = [f"{name} {count}" for name, count in by_class]
+            words += f" ({', '.join(listed)})"
         sides.append(words)
     return sides
 
@@ -280,9 +270,11 @@ def untrained(prepared: Prepared, split: Split) -> list[str]:
     if prepared.class_of_each is None:
         return []
     trained = set(prepared.class_of_each[split.train].tolist())
-    return [
-        name for index, name in enumerate(prepared.class_names) if index not in trained
-    ]
+    missing = []
+    for index, name in enumerate(prepared.class_names):
+        if index not in trained:
+            missing.append(name)
+    return missing
 
 
 def _file(prepared: Prepared, validation: HeldOut, seed: int) -> Path:

@@ -1,8 +1,9 @@
 """Read one image file, or only its header, in its stored depth: TIFF by tifffile, other formats by Pillow."""
 
 import logging
+import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +28,11 @@ _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 """First bytes of a TIFF; the last two are BigTIFF."""
 _ORIENTATION = 274
 """Tag of EXIF and TIFF: 1 is upright, 2 to 8 are turned or mirrored."""
-_PALETTE, _YCBCR = 3, 6
-_PHOTOMETRIC = (0, 1, 2, _PALETTE, _YCBCR)
+_RGB, _PALETTE, _YCBCR = 2, 3, 6
+_PHOTOMETRIC = (0, 1, _RGB, _PALETTE, _YCBCR)
 """Interpretations of TIFF whose values are brightness, RGB (as YCbCr of JPEG is decoded) or indices."""
+_ALPHA = {1, 2}
+"""Extra samples of TIFF that are opacity: associated or not."""
 
 
 @dataclass(frozen=True)
@@ -119,20 +122,22 @@ def read_header(path: Path) -> Header:
         # Pillow silently converts 16-bit colour to 8 bits.
         lossy = ";16" in _raw_mode(picture) and not grey16
         if lossy or picture.mode not in (*GREY_MODES, *COLOUR_MODES, "P"):
+            mode = _raw_mode(picture) if lossy else picture.mode
             raise UserError(
                 "grey images of up to 16 bits, or colours of 8 bits; other ones as TIFF",
-                f"{path}, in Pillow's mode {_raw_mode(picture) if lossy else picture.mode}",
+                f"{path}, in Pillow's mode {mode}",
                 "Convert it to TIFF, or store the set as an .npz file of arrays.",
             )
         frames = getattr(picture, "n_frames", 1)
         # Further pictures in a camera's JPEG are previews, depth maps or stereo partners: use the first.
         if frames > 1 and picture.format in ("PNG", "GIF", "WEBP"):
             raise _several(path, frames)
-        size, doubtful = _turned(
-            picture.size[::-1], picture.getexif().get(_ORIENTATION, 1)
-        )
+        width, height = picture.size
+        orientation = picture.getexif().get(_ORIENTATION, 1)
+        size, doubtful = _turned((height, width), orientation)
         dtype = np.dtype(np.uint16 if grey16 else np.uint8)
-        return Header(path, size, dtype, 3 if is_colour(picture) else 1, doubtful)
+        channels = 3 if is_colour(picture) else 1
+        return Header(path, size, dtype, channels, doubtful)
 
 
 def read_pixels(path: Path) -> Array:
@@ -170,30 +175,24 @@ def read_mask(path: Path) -> Array:
     else:
         with open_image(path) as picture:
             raw, upright = _raw_mode(picture), ImageOps.exif_transpose(picture)
-            if upright.mode in ("P", "1", "L", "LA"):
+            if upright.mode == "P":
+                return np.asarray(upright)
+            if upright.mode in ("1", "L", "LA"):
                 # Pillow stretches 2- and 4-bit greys to 0..255; the stored values are the indices.
-                levels = {"L;2": 85, "L;4": 17}.get(raw, 1)
-                return (
-                    np.asarray(upright)
-                    if upright.mode == "P"
-                    else _luma(upright) // levels
-                )
-            if upright.mode not in (
-                "RGB",
-                "RGBA",
-                "RGBX",
-            ) and not upright.mode.startswith("I;16"):
+                step = {"L;2": 85, "L;4": 17}.get(raw, 1)
+                return _luma(upright) // step
+            colour = upright.mode in ("RGB", "RGBA", "RGBX")
+            if not colour and not upright.mode.startswith("I;16"):
                 raise _no_mask(path, f"in Pillow's mode {upright.mode}")
         values = read_pixels(path)
     if not (values == values[..., :1]).all():
-        channels = (
-            "red, green and blue"
-            if values.shape[-1] == 3
-            else f"{values.shape[-1]} channels"
-        )
-        if values.shape[-1] == 3 and values.dtype == np.uint8:
-            raise ColouredMaskError(path, f"whose {channels} differ")
-        raise _no_mask(path, f"whose {channels} differ")
+        count = values.shape[-1]
+        if count != 3:
+            raise _no_mask(path, f"whose {count} channels differ")
+        received = "whose red, green and blue differ"
+        if values.dtype == np.uint8:
+            raise ColouredMaskError(path, received)
+        raise _no_mask(path, received)
     mask = values[..., 0]
     if mask.dtype.kind == "f":  # as ImageJ writes them
         if not (np.isfinite(mask).all() and (mask == np.rint(mask)).all()):
@@ -280,31 +279,19 @@ def _read_tiff(
     """
     import tifffile
 
-    logging.getLogger("tifffile").setLevel(
-        logging.CRITICAL
-    )  # important warnings are raised as errors below
+    # What matters of its warnings is raised as errors below.
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)
     with refusing(path), tifffile.TiffFile(path) as file:
         series, page = file.series[0], file.series[0].keyframe
         lengths = dict(zip(series.axes, series.shape, strict=True))
-        inner = [
-            axis for axis in series.axes if axis in "CS"
-        ]  # declared as channels in the file
-        others = [
-            level
-            for level in file.series[1:]
-            if np.prod(level.shape) >= np.prod(series.shape)
-        ]
+        inner = [axis for axis in series.axes if axis in "CS"]  # declared as channels
         outer = [axis for axis in series.axes if axis not in "YXCS"]
-        images = int(np.prod([lengths[axis] for axis in outer], dtype=int)) + len(
-            others
-        )
+        images = math.prod(lengths[axis] for axis in outer) + _as_large(file.series)
         if images > 1:
             raise _several(path, images)
-        dtype = (
-            np.dtype(np.uint8)
-            if series.dtype == np.bool_
-            else series.dtype.newbyteorder("=")
-        )
+        dtype = np.dtype(np.uint8)
+        if series.dtype != np.bool_:
+            dtype = series.dtype.newbyteorder("=")
         if dtype.kind not in "uif" or page.photometric not in _PHOTOMETRIC:
             received = (
                 f"{path} of {dtype}, photometric interpretation {page.photometric}"
@@ -320,41 +307,49 @@ def _read_tiff(
                 f"{path}, of a palette",
                 "Convert it to RGB.",
             )
-        for each in (
-            series.pages
-        ):  # tifffile reads segments beyond the end of the file as zeros
-            ends = (
-                zip(each.dataoffsets, each.databytecounts, strict=True)
-                if each is not None
-                else ()
-            )
-            if each is None or any(
-                start + length > file.filehandle.size for start, length in ends
-            ):
-                raise ValueError("truncated: its pixels end beyond the file")
-        channels = int(np.prod([lengths[axis] for axis in inner], dtype=int))
-        alpha = (
-            "S" in lengths
-            and page.photometric == 2
-            and {1, 2} & set(map(int, page.extrasamples))
-        )
+        # tifffile reads segments beyond the end of the file as zeros.
+        if any(_is_truncated(each, file.filehandle.size) for each in series.pages):
+            raise ValueError("truncated: its pixels end beyond the file")
+        stored = math.prod(lengths[axis] for axis in inner)
+        channels = stored - 1 if "S" in lengths and _has_alpha(page) else stored
         tag = page.tags.get(_ORIENTATION)
-        orientation = int(tag.value) if tag is not None else 1
-        size, doubtful = _turned((lengths["Y"], lengths["X"]), orientation)
-        header = Header(path, size, dtype, channels - bool(alpha), doubtful)
+        orientation = 1 if tag is None else int(tag.value)
+        height, width = lengths["Y"], lengths["X"]
+        size, doubtful = _turned((height, width), orientation)
+        header = Header(path, size, dtype, channels, doubtful)
         if not decode:
             return header, np.zeros(0)
         order = [series.axes.index(axis) for axis in [*outer, "Y", "X", *inner]]
-        values: Array = (
-            series.asarray()
-            .transpose(order)
-            .reshape(lengths["Y"], lengths["X"], channels)
-        )
+        values: Array = series.asarray().transpose(order)
+        values = values.reshape(height, width, stored)
         if values.dtype == np.bool_:
             values = values.astype(np.uint8) * 255
         if page.photometric == 0 and values.dtype.kind == "u":  # white is zero
             values = np.invert(values)
         return header, _upright(values, orientation)
+
+
+def _as_large(series: Sequence[Any]) -> int:
+    """Count the images besides the first that are as large: smaller ones are thumbnails or levels."""
+    first, *others = series
+    count = 0
+    for other in others:
+        if math.prod(other.shape) >= math.prod(first.shape):
+            count += 1
+    return count
+
+
+def _has_alpha(page: Any) -> bool:
+    extra = set(map(int, page.extrasamples))
+    return page.photometric == _RGB and bool(_ALPHA & extra)
+
+
+def _is_truncated(page: Any, size: int) -> bool:
+    """Whether a page is missing, or a segment of it ends beyond the `size` of its file."""
+    if page is None:
+        return True
+    segments = zip(page.dataoffsets, page.databytecounts, strict=True)
+    return any(start + length > size for start, length in segments)
 
 
 def _upright(image: Array, orientation: int) -> Array:

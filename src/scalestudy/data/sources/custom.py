@@ -30,6 +30,17 @@ from scalestudy.util.child_process import ask_file
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.syntax import bound_names, parse
 
+SPLITS = ("train", "validation", "test")
+WIDENED = {
+    "bool": "uint8",
+    "int8": "int32",
+    "int16": "int32",
+    "uint32": "int64",
+    "uint64": "int64",
+}
+"""Types that are stored as a wider type that every framework supports."""
+STORED = {"uint8", "uint16", "int32", "int64", "float16", "float32", "float64"}
+ALIKE = "Give all samples the same shapes and types; name sequences of any length in `sequences`."
 _OF_TRAINING = "model loss metrics better callbacks pretrained training_losses kind"
 NOT_READ = frozenset(_OF_TRAINING.split())
 """Names of a task file that do not affect how data is read."""
@@ -51,20 +62,18 @@ def code_of_reading(path: Path) -> str:
             "none",
             "Define `read`, or remove the key `read`.",
         )
-    others = [
-        statement for statement in module.body if not _binds_only(statement, NOT_READ)
-    ]
-    needed = {
-        node.id
-        for item in others
-        for node in ast.walk(item)
-        if isinstance(node, ast.Name)
-    }
-    return "\n".join(
-        ast.unparse(item)
-        for item in module.body
-        if not _binds_only(item, NOT_READ - needed)
-    )
+    needed: set[str] = set()
+    for statement in module.body:
+        if not _binds_only(statement, NOT_READ):
+            needed |= _used_names(statement)
+    # What reading needs counts, even if it is named like a part of training.
+    unread = NOT_READ - needed
+    kept = [item for item in module.body if not _binds_only(item, unread)]
+    return "\n".join(map(ast.unparse, kept))
+
+
+def _used_names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _binds_only(statement: ast.stmt, names: frozenset[str]) -> bool:
@@ -84,9 +93,8 @@ class CustomSource:
 
     def __init__(self, file: Path, data: DataSettings, path: Path | None) -> None:
         self._file = file
-        path = (
-            path if path != file else None
-        )  # the file itself: only its reading code matters
+        if path == file:  # of the file itself, only the code that reads matters
+            path = None
         source = str(path) if path is not None else data.source
         self._data = data.model_copy(update={"source": source})
         self.label = file.stem
@@ -127,22 +135,8 @@ class CustomSource:
 def _digest(path: Path) -> str:
     if path.is_file():
         return files_digest(path.parent, [path])
-    return files_digest(
-        path, sorted(item for item in path.rglob("*") if item.is_file())
-    )
-
-
-SPLITS = ("train", "validation", "test")
-WIDENED = {
-    "bool": "uint8",
-    "int8": "int32",
-    "int16": "int32",
-    "uint32": "int64",
-    "uint64": "int64",
-}
-"""Types that are stored as a wider type that every framework supports."""
-STORED = {"uint8", "uint16", "int32", "int64", "float16", "float32", "float64"}
-ALIKE = "Give all samples the same shapes and types; name sequences of any length in `sequences`."
+    files = [item for item in path.rglob("*") if item.is_file()]
+    return files_digest(path, sorted(files))
 
 
 class Samples(NamedTuple):
@@ -270,11 +264,8 @@ class ColumnWriter:
         sequence: bool,
         vocabulary: list[str] | None,
     ) -> None:
-        self._path, self._label, self._sequence = (
-            folder / f"{stem}.npy",
-            label,
-            sequence,
-        )
+        self._path = folder / f"{stem}.npy"
+        self._label, self._sequence = label, sequence
         self._given = vocabulary
         self._codes = {text: code for code, text in enumerate(vocabulary or [])}
         self._file = open(self._path, "wb")  # noqa: SIM115 (closed by `close`)
@@ -293,11 +284,9 @@ class ColumnWriter:
         """
         if not self._sequence:
             array = self._together(samples, first)
-            where = (
-                f"sample {first}"
-                if len(array) == 1
-                else f"samples {first} to {first + len(array) - 1}"
-            )
+            where = f"sample {first}"
+            if len(array) != 1:
+                where = f"samples {first} to {first + len(array) - 1}"
             self._append(self._numbers(array, where), where)
             return
         for number, sample in enumerate(samples, first):
@@ -354,17 +343,12 @@ class ColumnWriter:
 
     def _numbers(self, array: Array, where: str) -> Array:
         """Convert values to a type that is stored, and strings to their numbers."""
-        if array.dtype.kind in "UST" or (
-            array.dtype == object
-            and all(isinstance(item, str | bytes) for item in array.ravel())
-        ):
+        if _holds_texts(array):
             return self._coded(array, where)
         if array.dtype.name not in STORED | WIDENED.keys():
-            what = (
-                "arrays of different shapes"
-                if array.dtype == object
-                else f"values of type {array.dtype}"
-            )
+            what = f"values of type {array.dtype}"
+            if array.dtype == object:
+                what = "arrays of different shapes"
             raise UserError(
                 f"numbers or strings of one shape for {self._label}",
                 f"{what} in {where}",
@@ -380,11 +364,9 @@ class ColumnWriter:
 
     def _coded(self, array: Array, where: str) -> Array:
         self._texts = True
-        texts = [
-            text.decode() if isinstance(text, bytes) else str(text)
-            for text in array.ravel()
-        ]
-        for text in dict.fromkeys(texts):
+        codes = np.empty(array.size, np.int32)
+        for place, item in enumerate(array.ravel()):
+            text = item.decode() if isinstance(item, bytes) else str(item)
             if text not in self._codes:
                 if self._given is not None:
                     raise UserError(
@@ -393,9 +375,8 @@ class ColumnWriter:
                         "Add it to `vocabularies` in the task file, or return another string.",
                     )
                 self._codes[text] = len(self._codes)
-        return np.array([self._codes[text] for text in texts], np.int32).reshape(
-            array.shape
-        )
+            codes[place] = self._codes[text]
+        return codes.reshape(array.shape)
 
     def _append(self, array: Array, where: str) -> None:
         form = array.shape[1:], array.dtype
@@ -403,10 +384,7 @@ class ColumnWriter:
             self._form = form
             write_header(self._file, (0, *form[0]), form[1])
         if form != self._form:
-            first, other = (
-                f"{list(shape)} of {dtype}" for shape, dtype in (self._form, form)
-            )
-            raise self._unlike(first, other, where)
+            raise self._unlike(_form_in_words(self._form), _form_in_words(form), where)
         self._count += len(array)
         if array.size:
             self._lowest = min(self._lowest, float(array.min()))
@@ -426,15 +404,25 @@ class ColumnWriter:
             return self._given
         texts = sorted(self._codes)
         new = np.empty(len(texts), np.int32)
-        new[[self._codes[text] for text in texts]] = np.arange(
-            len(texts), dtype=np.int32
-        )
+        for code, text in enumerate(texts):
+            new[self._codes[text]] = code
         stored = np.load(self._path, mmap_mode="r+")
         for start in range(0, len(stored), 2**20):
             part = stored[start : start + 2**20]
             part[...] = new[part]
         stored.flush()
         return texts
+
+
+def _holds_texts(array: Array) -> bool:
+    if array.dtype != object:
+        return array.dtype.kind in "UST"
+    return all(isinstance(item, str | bytes) for item in array.ravel())
+
+
+def _form_in_words(form: tuple[tuple[int, ...], np.dtype[Any]]) -> str:
+    shape, dtype = form
+    return f"{list(shape)} of {dtype}"
 
 
 def _writers(folder: Path, side: str, columns: Any, storing: Storing) -> Any:
@@ -456,20 +444,14 @@ def _writers(folder: Path, side: str, columns: Any, storing: Storing) -> Any:
             vocabulary=list(vocabulary) if vocabulary else None,
         )
 
-    return (
-        {name: writer(name) for name in columns}
-        if isinstance(columns, Mapping)
-        else writer(None)
-    )
+    if isinstance(columns, Mapping):
+        return {name: writer(name) for name in columns}
+    return writer(None)
 
 
 def _refuse_other_names(writers: Any, columns: Any, side: str, done: int) -> None:
-    names = [
-        sorted(given) if isinstance(given, Mapping) else []
-        for given in (writers, columns)
-    ]
-    if names[0] != names[1]:
-        first, now = (", ".join(name) or "one without a name" for name in names)
+    first, now = _listed_names(writers), _listed_names(columns)
+    if first != now:
         raise UserError(
             f"{side} {first}, as in sample 0",
             f"{now} in sample {done}",
@@ -477,38 +459,39 @@ def _refuse_other_names(writers: Any, columns: Any, side: str, done: int) -> Non
         )
 
 
+def _listed_names(columns: Any) -> str:
+    if isinstance(columns, Mapping) and columns:
+        return ", ".join(sorted(columns))
+    return "one without a name"
+
+
 def _refuse_unused(described: dict[str, Described], storing: Storing) -> None:
     """Refuse unknown names in `sequences` and `vocabularies`: they are misspelt."""
-    names = {
-        name or side
-        for side, columns in described.items()
-        for name, _ in named_columns(columns)
-    }
-    unknown = [
-        name
-        for name in (*storing.sequences, *storing.vocabularies)
-        if name not in names
-    ]
-    if unknown:
-        raise UserError(
-            f"names of inputs and targets in `sequences` and `vocabularies`: {', '.join(sorted(names))}",
-            repr(unknown[0]),
-            "Correct the name in the task file.",
-        )
+    names = set()
+    for side, columns in described.items():
+        for name, _ in named_columns(columns):
+            names.add(name or side)
+    for given in (*storing.sequences, *storing.vocabularies):
+        if given not in names:
+            raise UserError(
+                f"names of inputs and targets in `sequences` and `vocabularies`: {', '.join(sorted(names))}",
+                repr(given),
+                "Correct the name in the task file.",
+            )
 
 
 def _class_names(targets: Described, given: Sequence[str]) -> list[str]:
     columns = leaves(targets)
-    if len(columns) != 1 or columns[0].sequence or not columns[0].classes:
+    if len(columns) != 1:
         return []
-    names = (
-        list(given)
-        or list(columns[0].vocabulary)
-        or [str(item) for item in range(columns[0].classes)]
-    )
-    if len(names) < columns[0].classes:
+    [column] = columns
+    if column.sequence or not column.classes:
+        return []
+    numbers = map(str, range(column.classes))
+    names = list(given or column.vocabulary or numbers)
+    if len(names) < column.classes:
         raise UserError(
-            f"`class_names` for {columns[0].classes} classes",
+            f"`class_names` for {column.classes} classes",
             f"{len(names)}",
             "Name each class in the task file.",
         )
@@ -516,9 +499,13 @@ def _class_names(targets: Described, given: Sequence[str]) -> list[str]:
 
 
 def _in_words(described: Described) -> str:
-    def one(name: str | None, column: Column) -> str:
-        kind = f"{len(column.vocabulary)} texts" if column.vocabulary else column.dtype
-        shape = f"[{', '.join('any' if length is None else str(length) for length in column.shape)}]"
-        return f"{'' if name is None else f'{name} '}{shape} of {kind}"
-
-    return ", ".join(one(name, column) for name, column in named_columns(described))
+    parts = []
+    for name, column in named_columns(described):
+        kind = column.dtype
+        if column.vocabulary:
+            kind = f"{len(column.vocabulary)} texts"
+        # Only the length of a sequence is None.
+        lengths = ["any" if length is None else str(length) for length in column.shape]
+        words = f"[{', '.join(lengths)}] of {kind}"
+        parts.append(words if name is None else f"{name} {words}")
+    return ", ".join(parts)

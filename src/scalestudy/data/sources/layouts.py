@@ -60,14 +60,18 @@ class Listing:
     @property
     def groups(self) -> list[str] | None:
         """Group of each sample; None if they have none."""
-        return (
-            [sample.group for sample in self.samples] if self.samples[0].group else None
-        )
+        if not self.samples[0].group:
+            return None
+        return [sample.group for sample in self.samples]
 
     def files(self) -> list[Path]:
         """Return all files that determine the samples, each once."""
-        files = [file for sample in self.samples for file in sample.files]
-        return list(dict.fromkeys([*files, *([self.table] if self.table else [])]))
+        files: dict[Path, None] = {}  # samples may share a file
+        for sample in self.samples:
+            files.update(dict.fromkeys(sample.files))
+        if self.table is not None:
+            files[self.table] = None
+        return list(files)
 
 
 def list_samples(source: Path, data: DataSettings) -> Listing:

@@ -77,37 +77,28 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
     path = expand_path(source, base)
     try:
         if not path.exists():
-            last = next(parent for parent in path.parents if parent.exists())
-            close = (
-                suggestion(path.name, os.listdir(last))
-                if last == path.parent and last.is_dir()
-                else None
-            )
-            missing = path.relative_to(last).parts[0]
             raise UserError(
                 f"a folder, an .npz file or one of {', '.join(SOURCES.names())} as source",
                 f"{path}, which does not exist",
-                f"Did you mean {close}?"
-                if close
-                else f"Correct the path: {last} exists, but has no {missing}.",
+                _correction(path),
             )
         folder = path.is_dir()
         if folder or (path.suffix.lower() in TABLES and path.is_file()):
             from scalestudy.data.sources.folders import ImageFolder
             from scalestudy.data.sources.layouts import list_samples
 
-            return ImageFolder(
-                path if folder else path.parent, data, list_samples(path, data)
-            )
+            root = path if folder else path.parent
+            return ImageFolder(root, data, list_samples(path, data))
         if path.suffix.lower() == ".npz" and path.is_file():
             from scalestudy.data.sources.arrays import Npz
 
             return Npz(path, data)
+        received = f"{path}, which is no regular file"
+        if path.is_file():
+            received = f"the file {path}"
         raise UserError(
             "a folder of images, an .npz file, or a table of images (.csv, .tsv)",
-            f"the file {path}"
-            if path.is_file()
-            else f"{path}, which is no regular file",
+            received,
             "Name the folder of the images, or save the arrays with numpy.savez_compressed.",
         )
     except OSError as error:
@@ -116,3 +107,16 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
             f"{error.filename or path}: {error.strerror}",
             "Check that it exists, is readable and no longer changes, or name another source.",
         ) from error
+
+
+def _correction(path: Path) -> str:
+    """Return what to do about a path that does not exist."""
+    last = path.parent
+    while not last.exists():
+        last = last.parent
+    if last == path.parent and last.is_dir():
+        close = suggestion(path.name, os.listdir(last))
+        if close:
+            return f"Did you mean {close}?"
+    missing = path.relative_to(last).parts[0]
+    return f"Correct the path: {last} exists, but has no {missing}."

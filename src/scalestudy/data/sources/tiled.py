@@ -20,11 +20,8 @@ class TiledSource:
 
     def __init__(self, source: Source, tile: Size) -> None:
         self.kind: Kind = source.kind
-        self.label, self.identity, self.fingerprint = (
-            source.label,
-            source.identity,
-            source.fingerprint,
-        )
+        self.label, self.identity = source.label, source.identity
+        self.fingerprint = source.fingerprint
         self.class_names = source.class_names
         self._source, self._tile, self._overlap = source, tile, overlap_of(tile)
         self._counts: list[int] = []
@@ -33,23 +30,24 @@ class TiledSource:
         whole = self._source.contents()
         sizes = whole.sizes or [whole.input_shape[:2]] * whole.count
         names = whole.names or [str(row) for row in range(whole.count)]
-        self._counts = [len(self._tiles(size)) for size in sizes]
-        starts = [0, *np.cumsum(self._counts).tolist()]
+        of_images = zip(names, whole.groups or names, sizes, strict=True)
+        self._counts = []
+        tile_names, groups, starts = [], [], [0]
+        for name, group, size in of_images:
+            tiles = self._tiles(size)
+            tile_names += [f"{name} at {tile.top}, {tile.left}" for tile in tiles]
+            groups += [group] * len(tiles)
+            starts.append(len(tile_names))
+            self._counts.append(len(tiles))
+        given = {}
+        for split, (start, stop) in whole.given.items():
+            given[split] = (starts[start], starts[stop])
         return replace(
             whole,
-            count=starts[-1],
-            names=[
-                f"{name} at {tile.top}, {tile.left}"
-                for name, size in zip(names, sizes, strict=True)
-                for tile in self._tiles(size)
-            ],
-            groups=np.repeat(
-                np.array(whole.groups or names, object), self._counts
-            ).tolist(),
-            given={
-                split: (starts[start], starts[stop])
-                for split, (start, stop) in whole.given.items()
-            },
+            count=len(tile_names),
+            names=tile_names,
+            groups=groups,
+            given=given,
             input_shape=(*self._tile, whole.input_shape[2]),
             ignore=IGNORE,
         )

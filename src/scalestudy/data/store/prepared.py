@@ -25,6 +25,8 @@ from scalestudy.store.records import Record
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
+AT_ONCE = 2**26
+"""Maximum number of labels to count in one call."""
 PREPARED_SCHEMA = 2
 """Increased with every change of the stored format, so that existing sets are prepared again."""
 REBUILD = "Delete that folder and run again: it is prepared again from its source."
@@ -83,9 +85,8 @@ class Prepared(Record):
         """Open a prepared folder; raises `UserError` if it is missing, damaged, or of another version."""
         folder = Path(path)
         try:
-            prepared = cls.model_validate(
-                json.loads((folder / "meta.json").read_bytes()) | {"path": folder}
-            )
+            stored = json.loads((folder / "meta.json").read_bytes())
+            prepared = cls.model_validate(stored | {"path": folder})
             prepared._check()
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise UserError(
@@ -138,39 +139,32 @@ class Prepared(Record):
         if self.kind == "masks" or not self.classes:
             return None
         targets = self.targets
-        return (
-            np.asarray(targets)
-            if isinstance(targets, np.ndarray) and targets.ndim == 1
-            else None
-        )
+        if isinstance(targets, np.ndarray) and targets.ndim == 1:
+            return np.asarray(targets)
+        return None
 
     @property
     def has_sequences(self) -> bool:
         """Whether inputs or targets are sequences of different lengths."""
-        return any(
-            column.sequence
-            for side in self.columns or ()
-            for _, column in named_columns(side)
-        )
+        inputs, targets = self._described
+        named = [*named_columns(inputs), *named_columns(targets)]
+        return any(column.sequence for _, column in named)
 
     @property
     def bytes(self) -> int:
         """Bytes of the rows on disk, and in a node's page cache once all rows have been read."""
-        return sum(
-            int(array.nbytes) for array in (*leaves(self.inputs), *leaves(self.targets))
-        )
+        arrays = [*leaves(self.inputs), *leaves(self.targets)]
+        return sum(int(array.nbytes) for array in arrays)
 
     @property
     def _described(self) -> tuple[Described, Described]:
         """The columns of any kind; those of images and masks without their range."""
-        masks = self.kind == "masks"
-        targets = Column(
-            self.input_shape[:2] if masks else (), "uint8" if masks else "int32", 0, 0
-        )
-        return self.columns or (
-            Column(self.input_shape, self.dtype.name, 0, 0),
-            targets,
-        )
+        if self.columns is not None:
+            return self.columns
+        inputs = Column(self.input_shape, self.dtype.name, 0, 0)
+        if self.kind == "masks":
+            return inputs, Column(self.input_shape[:2], "uint8", 0, 0)
+        return inputs, Column((), "int32", 0, 0)
 
     def _check(self) -> None:
         for side, described in zip(("inputs", "targets"), self._described, strict=True):
@@ -225,13 +219,12 @@ def _opened(folder: Path, side: str, described: Described) -> Any:
     """Open custom "inputs" or "targets": one memory-mapped array, or several by name."""
 
     def opened(name: str | None, column: Column) -> npt.NDArray[Any] | Ragged:
-        values = _map(folder / f"{stem(side, name)}.npy")
+        start = stem(side, name)
+        values = _map(folder / f"{start}.npy")
         if not column.sequence:
             return values
-        return Ragged(
-            values,
-            np.load(folder / f"{stem(side, name)}.offsets.npy", allow_pickle=False),
-        )
+        offsets = np.load(folder / f"{start}.offsets.npy", allow_pickle=False)
+        return Ragged(values, offsets)
 
     if isinstance(described, Column):
         return opened(None, described)
@@ -278,10 +271,6 @@ def _map(file: Path) -> npt.NDArray[Any]:
     return array
 
 
-AT_ONCE = 2**26
-"""Maximum number of labels to count in one call."""
-
-
 def class_counts(prepared: Prepared, rows: Indices) -> npt.NDArray[np.int64]:
     """Count the labels of each class in `rows`, without ignored ones; shape [classes]."""
     counts = np.zeros(prepared.classes, np.int64)
@@ -310,12 +299,12 @@ def weights_of(
     if weights == "balanced":
         counts = class_counts(prepared, rows)
         if not counts.all():
-            missing = ", ".join(
+            missing = [
                 prepared.class_names[index] for index in np.flatnonzero(counts == 0)
-            )
+            ]
             raise UserError(
                 'every class among the training samples, for class_weights = "balanced"',
-                f"none of {missing}",
+                f"none of {', '.join(missing)}",
                 "Set the weights, such as class_weights = [1.0, 2.0], or another seed under [data].",
             )
         return tuple((counts.sum() / (len(counts) * counts)).tolist())
