@@ -5,7 +5,7 @@
 #SBATCH --time=01:00:00
 # Build a virtual environment for a cluster, on the hardware that it will run on. From the project's folder:
 #   sbatch --partition=gpu --gres=gpu:1 --cpus-per-task=8 environments/venv.sh ~/venvs/scalestudy
-#   SITE=rwth sbatch … environments/venv.sh     modules, proxies and folder from that site profile
+#   SITE=rwth sbatch … environments/venv.sh     modules, folder and proxies (in `env`) of that site profile
 #   environments/venv.sh FOLDER                 the same without a queue, on this machine
 # Pass partition, account and GPUs to sbatch; its options override those above. The node needs network access,
 # directly or by proxies: at sites without, run this on the login node with DEVICE=gpu (or gpu-volta).
