@@ -244,7 +244,9 @@ def _in_words(
     if change.value is None:
         return "not enough runs to tell (a run ended without a finite quality)"
     if change.low is None or change.high is None:
-        return f"not enough runs to tell ({format_signed(change.value, digits)} between single runs)"
+        side = "lower" if change.value < 0 else "higher"
+        size = f"{abs(change.value):.{digits}f}"
+        return f"{size} {side} in single runs (add seeds)"
     low, high = sorted((gain(change.low, better), gain(change.high, better)))
     if kind == "worse":
         return f"worse by {_length(-high, digits)} to {_length(-low, digits)}"

@@ -162,7 +162,7 @@ def _quality_cell(
     kind = "worse" if verdict.kind in BAD_VERDICTS else ""
     if verdict.seems_worse and not kind:
         # As the decision and the faded points of the figure say, whether chance or not.
-        remark = f"seems worse; {remark}"
+        remark = f"seems worse: {remark}"
     all_failed = row.failed_runs == row.runs and verdict.kind in SHORT
     if all_failed and not brief:
         why = _why_failed(row, verdict)
