@@ -144,7 +144,13 @@ def test_samples_that_lie_off_the_curve_are_told():
     [
         ([1, 2, 4], {}, -1, "add 8 workers"),
         ([1, 2, 4, 32], {"epochs": 8}, -1, "train for more epochs"),
-        ([1, 2, 32], {"epochs": 8}, 1, "0 of 2 runs reached"),
+        ([1, 2, 32], {"epochs": 8}, 1, "virtual on 32 workers: 0 of 2 runs reached"),
+        (
+            [1, 2, 32, 64],
+            {"epochs": 8},
+            1,
+            "virtual on 32 and 64 workers: 0 of 4 runs reached",
+        ),
     ],
 )
 def test_three_batches_are_refused_with_the_runs_to_add_and_runs_that_never_arrive_counted(

@@ -455,13 +455,14 @@ def _of_other_row(cell: Cell, row: Row) -> Cell:
 
 
 def _differs(row: Row) -> bool:
-    """Whether the useful speed-up says more than the speed-up."""
+    """Whether the useful speed-up is known, and says more than the speed-up.
+
+    Rows that never reach the target have none; the section on the larger batch names them.
+    """
     useful = row.useful
-    return (
-        useful is not None
-        and not useful.by_construction
-        and useful.source != useful.baseline
-    )
+    if useful is None or useful.speedup.value is None:
+        return False
+    return not useful.by_construction and useful.source != useful.baseline
 
 
 def _why_useful(row: Row) -> str | None:

@@ -116,22 +116,37 @@ def samples_needed(rows: Sequence[Row]) -> list[str]:
     metric = next((metric_label(row.metric) for row in rows), "")
     sentences = []
     for members in gather_keys(by_source, lambda key: key.variant).values():
-        for key in members:
+        others = [key for key in members if key != by_source[key].baseline]
+        unreached = [key for key in others if by_source[key].reached == 0]
+        for key in others:
             useful = by_source[key]
-            if key == useful.baseline:
-                continue
-            start = f"{key.label}: "
             goal = f"{metric} {useful.target:.{digits[key]}f}"
             if useful.ratio.value is not None:
                 sentences.append(
-                    f"{start}{_words(useful.ratio)} times the samples of {useful.baseline.label} to {goal}."
+                    f"{key.label}: {_words(useful.ratio)} times the samples of {useful.baseline.label} to {goal}."
                 )
-            else:
+            elif key not in unreached:
                 sentences.append(
-                    f"{start}{useful.reached} of {useful.runs} runs reached {goal}."
+                    f"{key.label}: {useful.reached} of {useful.runs} runs reached {goal}."
                 )
+        if unreached:
+            goal = f"{metric} {by_source[unreached[0]].target:.{digits[unreached[0]]}f}"
+            runs = sum(by_source[key].runs for key in unreached)
+            sentences.append(
+                f"{_together(unreached)}: 0 of {runs} runs reached {goal}."
+            )
         sentences += _critical([row for row in rows if row.key in members])
     return sentences
+
+
+def _together(keys: Sequence[Key]) -> str:
+    """A label for rows that differ in their workers: "native on 2, 4 and 8 workers (batch_size = 8)"."""
+    first, *others = keys
+    if not others:
+        return first.label
+    *counts, last = (str(key.workers) for key in keys)
+    details = f" ({first.details})" if first.details else ""
+    return f"{first.strategy} on {', '.join(counts)} and {last} workers{details}"
 
 
 def _critical(rows: Sequence[Row]) -> list[str]:
