@@ -88,7 +88,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """Run the command line in a terminal of 120 columns; return exit code, output and errors."""
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(
-        "scalestudy.launch.stop_signal.STOP.number", 0
+        "scalestudy.launch.stop_signal._received.number", 0
     )  # of another test
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:

@@ -5,7 +5,8 @@ import pytest
 import synthetic
 from scalestudy.analysis.findings import read_study
 from scalestudy.analysis.study_runs import runs_of
-from scalestudy.launch.study_status import KILLED, study_status
+from scalestudy.launch.point_run import KILLED
+from scalestudy.launch.study_status import study_status
 
 
 def test_a_folder_is_read_with_its_runs_ranks_and_failures(tmp_path):

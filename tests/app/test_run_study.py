@@ -39,7 +39,7 @@ def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
 ) -> None:
     notes = []
 
-    def run_steps(folder, point, hold):
+    def run_steps(folder, point, *_):
         run = folder.new_run(point)
         try:
             while True:

@@ -14,9 +14,10 @@ from scalestudy.app.survey import request_of, survey
 from scalestudy.config.parse import load_study
 from scalestudy.launch.job_view import UNKNOWN, JobView
 from scalestudy.launch.launcher import Options, launcher_of
+from scalestudy.launch.point_run import KILLED
 from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.scheduler import QueueUnreachable
-from scalestudy.launch.study_status import KILLED, study_status
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Failure, JobRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder

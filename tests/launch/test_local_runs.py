@@ -122,7 +122,7 @@ def test_other_timing_conditions_make_another_run(folder, point, kept, terms):
 
 @pytest.mark.parametrize("failure", [None, by_the_user()])
 def test_heartbeats_are_removed_once_a_run_is_done(folder, point, monkeypatch, failure):
-    def attempt(run, processes):
+    def attempt(run, processes, stop):
         run.write_sign(
             Sign(
                 rank=0,

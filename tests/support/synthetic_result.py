@@ -110,7 +110,7 @@ class FakeLauncher:
         self.wall: Callable[[Point], float] = lambda point: 5.0
 
     def __call__(
-        self, folder: StudyFolder, point: Point, hold: object = None
+        self, folder: StudyFolder, point: Point, *_: object
     ) -> Iterator[Moved]:
         if point.name in self.share:
             point = point.on(oversubscribed=SHARED_CORES)

@@ -131,10 +131,14 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _of_signal(code: int) -> int:
     """The exit code, with that of the signal where runs have handled another than Ctrl-C."""
-    local = sys.modules.get(
-        "scalestudy.launch.stop_signal"
-    )  # not imported by commands that start no runs
-    return local.STOP.exit_code if local and code == INTERRUPTED else code
+    if code != INTERRUPTED:
+        return code
+    # Commands that start no runs have not imported it, and handle no signals.
+    stop_signal = sys.modules.get("scalestudy.launch.stop_signal")
+    if stop_signal is None:
+        return code
+    received: int = stop_signal.exit_code()
+    return received
 
 
 def _open_missing_streams() -> None:

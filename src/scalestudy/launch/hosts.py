@@ -25,7 +25,7 @@ from scalestudy.launch.host_connection import (
 )
 from scalestudy.launch.launcher import Note, Options
 from scalestudy.launch.local import LocalLauncher
-from scalestudy.launch.local_run import Held
+from scalestudy.launch.local_run import Reserved
 from scalestudy.launch.reserve import ports, secret_for, wants_private
 from scalestudy.store.records import SHARED_CORES
 from scalestudy.store.run_folder import RunFolder
@@ -208,9 +208,9 @@ class HostsLauncher(LocalLauncher):
         return points
 
     @staticmethod
-    def hold(
+    def reserve(
         held: contextlib.ExitStack, folder: StudyFolder, point: Point
-    ) -> Generator[Note, None, Held]:
+    ) -> Generator[Note, None, Reserved]:
         """Reserve cores and GPUs on the hosts of a point; see `reserve_devices`."""
         yield from ()
         files = point.needed_files()
@@ -224,7 +224,7 @@ class HostsLauncher(LocalLauncher):
 
 def reserve_devices(
     held: contextlib.ExitStack, point: Point, paths: Sequence[str]
-) -> Held:
+) -> Reserved:
     """Connect to the hosts of a point and reserve cores and GPUs there, until `held` exits.
 
     Raises:

@@ -18,7 +18,7 @@ from scalestudy.launch.launcher import (
 )
 from scalestudy.launch.local_run import reserve_here, run_steps
 from scalestudy.launch.reserve import refuse_open_ports
-from scalestudy.launch.stop_signal import STOP, stoppable
+from scalestudy.launch.stop_signal import stoppable
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
@@ -53,7 +53,7 @@ class LocalLauncher:
     title = "this machine"
     detached = False
     checked = False
-    hold = staticmethod(reserve_here)
+    reserve = staticmethod(reserve_here)
     guard = staticmethod(refuse_open_ports)
 
     def points(self, study: Study, options: Options) -> list[Point]:
@@ -89,10 +89,10 @@ class LocalLauncher:
         """
         if note := self.guard(points):
             yield note
-        with stoppable():
+        with stoppable() as stop:
             for point in points:
-                yield from run_steps(folder, point, self.hold)
-                if STOP.number:
+                yield from run_steps(folder, point, self.reserve, stop)
+                if stop.number:
                     raise KeyboardInterrupt
 
     def dry_run(

@@ -1,9 +1,10 @@
 """One run on this machine, or on hosts that this machine reaches, from its reservation to its end."""
 
 import contextlib
+import math
 import signal
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 
 from scalestudy.config.point import Point
 from scalestudy.hardware import cores as machine_cores
@@ -21,7 +22,7 @@ from scalestudy.launch.run_failures import (
     record_failure,
     was_removed,
 )
-from scalestudy.launch.stop_signal import STOP
+from scalestudy.launch.stop_signal import StopSignal
 from scalestudy.launch.worker_processes import (
     POLL,
     ProcessGroup,
@@ -40,9 +41,11 @@ LEFT_WITHIN = 25.0
 """Seconds that workers have after SIGTERM to write a checkpoint: less than Slurm's KillWait, 30 s."""
 BUSY = 0.1
 """Share of a run's cores that other programs must use to be noted: its times are longer by about as much."""
-Held = tuple[Point, Callable[[RunFolder], ProcessGroup]]
+Reserved = tuple[Point, Callable[[RunFolder], ProcessGroup]]
 """A point with what it needs reserved (oversubscribed if its cores are shared), and its run's processes."""
-Hold = Callable[[contextlib.ExitStack, StudyFolder, Point], Generator[Note, None, Held]]
+Reserve = Callable[
+    [contextlib.ExitStack, StudyFolder, Point], Generator[Note, None, Reserved]
+]
 """Reserves what a point needs until the stack is closed; yields notes while it waits."""
 TELL_EVERY = 5.0
 """Seconds after which a `Moved` is yielded for a run without new progress: it may hang."""
@@ -50,11 +53,13 @@ TELL_EVERY = 5.0
 
 def reserve_here(
     held: contextlib.ExitStack, folder: StudyFolder, point: Point
-) -> Generator[Note, None, Held]:
+) -> Generator[Note, None, Reserved]:
     """Reserve GPUs, cores and ports of this machine; notes are yielded while other studies hold the GPUs."""
     gpus = yield from reserve_gpus(held, point)
     own, port, cpus, environment = held.enter_context(grant(point, gpus))
-    watched = [] if gpus else cpus or machine_cores.granted()
+    watched: Sequence[int] = []
+    if not gpus:
+        watched = cpus or machine_cores.granted()
 
     def processes(run: RunFolder) -> ProcessGroup:
         commands = worker_commands(run, own.processes, port, cpus, environment)
@@ -67,100 +72,118 @@ def reserve_here(
 
 
 def run_steps(
-    folder: StudyFolder, point: Point, hold: Hold = reserve_here
+    folder: StudyFolder,
+    point: Point,
+    reserve: Reserve = reserve_here,
+    stop: StopSignal | None = None,
 ) -> Generator[Note | Moved | UnrecordedFailure, None, None]:
     """Run one point, which names its prepared data set and split, to its end.
 
     A run that cannot be started, or whose files cannot be written, raises no error, so that the next point
-    can be run.
+    can be run. `stop` is the handler of signals that stop the run; None if none are handled.
 
     Raises:
         KeyboardInterrupt: If it is thrown into the generator, after all workers have ended.
     """
+    stop = stop or StopSignal()
     run: RunFolder | None = None
     try:
         with contextlib.ExitStack() as held:
             planned = point.oversubscribed
-            point, start = yield from hold(held, folder, point)
+            point, start = yield from reserve(held, folder, point)
             if point.oversubscribed != planned:
                 yield Note(
                     f"{point.name} is disturbed: {point.oversubscribed}. Its times do not count."
                 )
             run = interrupted_run(folder, point) or folder.new_run(point)
             processes = start(run)
-            failure = yield from _attempt(run, processes)
+            failure = yield from _attempt(run, processes, stop)
             if failure is None:
                 run.forget_signs()
-                share = processes.others()
-                if share >= BUSY:
-                    disturbance = Disturbance(share=share)
-                    run.write_disturbance(disturbance)
-                    yield Note(f"{point.name} is disturbed: {disturbance.words}.")
+                yield from _note_disturbance(run, point, processes.others())
     except (OSError, ScalestudyError) as error:
         failure = failure_to_start(error)
-    if failure is not None and (unwritten := record_failure(run, failure)):
-        if run is not None and not was_removed(run):
-            failure = failure.model_copy(
-                update={"reason": f"{failure.reason}; {unwritten}"}
-            )
-        yield UnrecordedFailure(point.name, failure)
+    if failure is not None:
+        unwritten = record_failure(run, failure)
+        if unwritten:
+            if run is not None and not was_removed(run):
+                reason = f"{failure.reason}; {unwritten}"
+                failure = failure.model_copy(update={"reason": reason})
+            yield UnrecordedFailure(point.name, failure)
     yield Moved(point.name)
 
 
+def _note_disturbance(
+    run: RunFolder, point: Point, share: float
+) -> Generator[Note, None, None]:
+    """Record that other programs used this share of the run's cores, if it is enough to count."""
+    if share < BUSY:
+        return
+    disturbance = Disturbance(share=share)
+    run.write_disturbance(disturbance)
+    yield Note(f"{point.name} is disturbed: {disturbance.words}.")
+
+
 def _attempt(
-    run: RunFolder, processes: ProcessGroup
+    run: RunFolder, processes: ProcessGroup, stop: StopSignal
 ) -> Generator[Note | Moved, None, Failure | None]:
+    """Run the processes to their end, and return why the run failed; None if it did not."""
     kills = oom_kills()
-    point = run.point()
-    detector = HangDetector(run, processes.size, point.launch.progress_timeout)
-    asked, deadline = False, float("inf")
-    last, seen = float("-inf"), (0, 0)
     with spare_space(run.path), processes as workers:
         try:
-            STOP.awaited = True
-            while (
-                workers.running()
-                and workers.first_failure() is None
-                and not was_removed(run)
-            ):
-                written = _progress_written(run)
-                if written != seen or time.monotonic() - last >= TELL_EVERY:
-                    last, seen = time.monotonic(), written
-                    yield Moved(point.name)
-                time.sleep(POLL)
-                if hang := detector.check(time.monotonic()):
-                    run.write_hang(hang)
-                    break
-                if STOP.number and not asked:
-                    asked = True
-                    with contextlib.suppress(OSError, RunError):
-                        run.ask_to_stop()
-                    if STOP.number == signal.SIGTERM:
-                        deadline = time.monotonic() + LEFT_WITHIN
-                    yield Note(
-                        f"{point.name} stops at a checkpoint; Ctrl-C stops it at once."
-                    )
-                if time.monotonic() > deadline:
-                    break
+            # From here on, the first signal does not raise: the loop below polls for it.
+            stop.awaited = True
+            yield from _watch(run, workers, stop)
         except (KeyboardInterrupt, GeneratorExit):
             workers.stop()
-            record_failure(run, None if run.result() else STOP.failure(run))
+            if not run.result():
+                record_failure(run, stop.failure(run))
             raise
         finally:
-            STOP.awaited = False
+            stop.awaited = False
+        # Before the others are ended, which would look like failures of their own.
         failed = workers.first_failure()
-    if (lost := processes.lost()) and run.result() is None:
+    lost = processes.lost()
+    if lost and run.result() is None:
         return Failure(
             rank=None, exit_code=None, reason=f"{lost}; run it again to continue"
         )
-    failure = failure_of_end(
-        run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills
-    )
-    return (
-        STOP.failure(run)
-        if failure and failed is None and STOP.number and not run.hang()
-        else failure
-    )
+    ended_at = workers.ended_at(failed[0]) if failed else 0.0
+    failure = failure_of_end(run, failed, ended_at, kills)
+    if failure and failed is None and stop.number and not run.hang():
+        return stop.failure(run)
+    return failure
+
+
+def _watch(
+    run: RunFolder, workers: ProcessGroup, stop: StopSignal
+) -> Generator[Note | Moved, None, None]:
+    """Wait until the workers have ended, one has failed, or they must be ended from outside."""
+    point = run.point()
+    detector = HangDetector(run, workers.size, point.launch.progress_timeout)
+    asked, deadline = False, math.inf
+    last_yield, last_written = -math.inf, (0, 0)
+    while workers.running() and workers.first_failure() is None:
+        if was_removed(run):
+            return
+        written = _progress_written(run)
+        if written != last_written or time.monotonic() - last_yield >= TELL_EVERY:
+            last_yield, last_written = time.monotonic(), written
+            yield Moved(point.name)
+        time.sleep(POLL)
+        hang = detector.check(time.monotonic())
+        if hang:
+            run.write_hang(hang)
+            return
+        if stop.number and not asked:
+            asked = True
+            with contextlib.suppress(OSError, RunError):
+                run.ask_to_stop()
+            if stop.number == signal.SIGTERM:
+                deadline = time.monotonic() + LEFT_WITHIN
+            yield Note(f"{point.name} stops at a checkpoint; Ctrl-C stops it at once.")
+        if time.monotonic() > deadline:
+            return
 
 
 def _progress_written(run: RunFolder) -> tuple[int, int]:

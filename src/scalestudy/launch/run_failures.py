@@ -59,10 +59,8 @@ def failure_to_start(error: Exception) -> Failure:
     return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error}")
 
 
-def record_failure(run: RunFolder | None, failure: Failure | None) -> str:
+def record_failure(run: RunFolder | None, failure: Failure) -> str:
     """Write a failure into the run's folder; return why that was impossible, or ""."""
-    if failure is None:
-        return ""
     if run is None:
         return "it has no folder to say so"
     try:

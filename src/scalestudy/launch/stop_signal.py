@@ -26,54 +26,61 @@ class StopSignal:
     """
 
     def __init__(self) -> None:
-        self.number, self.awaited = 0, False
+        self.number = 0
+        self.awaited = False
 
     def __call__(self, number: int, frame: object) -> None:
         """Handle a signal."""
+        if self.number and number != signal.SIGINT:
+            return  # queues repeat their signals
         first = not self.number
-        if first or number == signal.SIGINT:  # queues repeat their signals
-            self.number = self.number or number
-            if not (first and self.awaited):
-                raise KeyboardInterrupt
-
-    @property
-    def exit_code(self) -> int:
-        """Exit code of the command, as shells report it: 130 after Ctrl-C, 143 after SIGTERM."""
-        return 128 + (self.number or signal.SIGINT)
+        if first:
+            self.number = number
+        if not (first and self.awaited):
+            raise KeyboardInterrupt
 
     def failure(self, run: RunFolder) -> Failure:
         """Return the failure of a run that was stopped by this signal."""
-        reason = (
-            STOPPED_BY.get(signal.Signals(self.number), "")
-            if self.number
-            else "interrupted by the user"
-        )
-        reason += "; run it again to continue" * run.checkpoint.exists()
-        name = signal.Signals(self.number).name if self.number else None
+        reason, name = "interrupted by the user", None
+        if self.number:
+            known = signal.Signals(self.number)
+            reason, name = STOPPED_BY.get(known, ""), known.name
+        if run.checkpoint.exists():
+            reason += "; run it again to continue"
         return Failure(
             rank=None, exit_code=None, signal=name, reason=reason, cancelled=True
         )
 
 
-STOP = StopSignal()
+_received = StopSignal()
+"""The handler of the latest `stoppable`. A process has one exit code, and needs the signal for it at its end,
+after all errors have been handled."""
+
+
+def exit_code() -> int:
+    """Return the exit code of a stopped process, as shells report it: 130 after Ctrl-C, 143 after SIGTERM."""
+    return 128 + (_received.number or signal.SIGINT)
 
 
 @contextlib.contextmanager
-def stoppable() -> Iterator[None]:
-    """Handle SIGTERM, SIGINT and SIGHUP with `STOP` within the context; see `StopSignal`.
+def stoppable() -> Iterator[StopSignal]:
+    """Handle SIGTERM, SIGINT and SIGHUP within the context, and yield the handler.
 
-    Ignored signals, such as SIGHUP under nohup, stay ignored.
+    Ignored signals, such as SIGHUP under nohup, stay ignored. Outside of the main thread, in which alone
+    Python handles signals, none is handled.
     """
+    global _received  # noqa: PLW0603 (see there)
+    stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield stop
         return
-    STOP.number = 0
-    heard = [
-        number for number in STOPPED_BY if signal.getsignal(number) != signal.SIG_IGN
-    ]
-    before = {number: signal.signal(number, STOP) for number in heard}
+    _received = stop
+    handlers = {}
+    for number in STOPPED_BY:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            handlers[number] = signal.signal(number, stop)
     try:
-        yield
+        yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

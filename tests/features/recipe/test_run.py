@@ -46,7 +46,7 @@ class Surface:
         self.lost = {}
         self.spread = 0.0
 
-    def __call__(self, folder, point, hold):
+    def __call__(self, folder, point, *_):
         self.ran.append(point)
         run = folder.new_run(point)
         rate = peak_rate(

@@ -54,7 +54,7 @@ from scalestudy.launch.local import points_here
 from scalestudy.launch.logs import last_lines
 from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.run_failures import failure_of_end
-from scalestudy.launch.stop_signal import STOP, stoppable
+from scalestudy.launch.stop_signal import stoppable
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_commands
 from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 from scalestudy.store.records import Failure, Result
@@ -342,7 +342,7 @@ def run_script(script: Script, on_note: OnNote) -> None:
     if last:
         ranks = f"rank{'s 1 to' * (last > 1)} {last}"
         on_note(f"Logs of {ranks}: {folder / 'logs'} (removed when it ends well)")
-    with stoppable(), contextlib.ExitStack() as held:
+    with stoppable() as stop, contextlib.ExitStack() as held:
         gpus = await_gpus(held, script.point, on_note)
         point, port, cpus, environment = held.enter_context(grant(script.point, gpus))
         if point.oversubscribed:
@@ -357,7 +357,7 @@ def run_script(script: Script, on_note: OnNote) -> None:
             ) as workers:
                 failed = workers.wait()
         except KeyboardInterrupt:
-            left = _leave_measured(folder, STOP.failure(run))
+            left = _leave_measured(folder, stop.failure(run))
             if left or not last:
                 shutil.rmtree(folder)
             where = "not measured" + f", logs: {folder / 'logs'}" * (last > 0)

@@ -24,13 +24,14 @@ from scalestudy.launch.launcher import (
     Step,
     Submitted,
 )
+from scalestudy.launch.point_run import queue_of
 from scalestudy.launch.polling import forget_answers
 from scalestudy.launch.queue.batch_queue import Queue
 from scalestudy.launch.queue.job_script import render_script
 from scalestudy.launch.queue.point_job import JobScript, allocation, expand_for, layout
 from scalestudy.launch.queue.site_profile import Site, find_site
 from scalestudy.launch.scheduler import QueueRefused, QueueUnreachable
-from scalestudy.launch.study_status import queue_of, study_status
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import JobRecord
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import UNSUCCESSFUL
