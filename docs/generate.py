@@ -164,7 +164,8 @@ def _option(text: str) -> str:
 def study_file() -> str:
     """Every key of a study file, section by section."""
     from scalestudy.config.file import Study
-    from scalestudy.config.keys import ALL_SECTIONS, SWEEP_KEYS, SweptValue
+    from scalestudy.config.keys import ALL_SECTIONS, SWEEP_KEYS
+    from scalestudy.config.settings import SweptValue
 
     top = Study.model_json_schema()
     lines = ["## Top of the file { #top }", ""]

@@ -3,7 +3,7 @@
 import importlib.util
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import Registry
@@ -11,7 +11,9 @@ from scalestudy.util.syntax import bound_names, parse_or_none
 
 PREFIX = "keras:"
 """Prefix of a Keras model's name as a task: "keras:EfficientNetV2B0"."""
-APPLICATIONS: Registry[Any] = Registry("scalestudy.applications")
+TASKS: Registry[ModuleType] = Registry("scalestudy.tasks")
+"""Task files with a name: modules in the same form as a user's own file."""
+APPLICATIONS: Registry[ModuleType] = Registry("scalestudy.applications")
 """Modules that make a task from a model, by the name of its package."""
 
 
@@ -30,16 +32,13 @@ def applications() -> tuple[str, ...]:
         next(iter(spec.submodule_search_locations)), "applications", "__init__.py"
     )
     tree = parse_or_none(file)
-    names = {
-        name
-        for statement in (tree.body if tree else ())
-        for name in bound_names(statement)
-    }
+    if tree is None:
+        return ()
+    names: set[str] = set()
+    for statement in tree.body:
+        names |= bound_names(statement)
+    # Models are classes or functions named like classes; modules are in lower case.
     return tuple(sorted(name for name in names if name[:1].isupper()))
-
-
-TASKS: Registry[Any] = Registry("scalestudy.tasks")
-"""Task files with a name: modules in the same form as a user's own file."""
 
 
 def has_name(task: str) -> bool:

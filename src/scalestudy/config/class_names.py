@@ -7,11 +7,14 @@ from collections.abc import Sequence
 def class_suffixes(class_names: Sequence[str]) -> list[str]:
     """A word for each class for use in column names; repeated words get the class index."""
     words = [re.sub(r"\W+", "_", name).strip("_") for name in class_names]
-    unique = (word and words.count(word) == 1 for word in words)
-    return [
-        word if is_unique else f"{word}_{index}".lstrip("_")
-        for index, (word, is_unique) in enumerate(zip(words, unique, strict=True))
-    ]
+    suffixes = []
+    for index, word in enumerate(words):
+        if not word or words.count(word) > 1:
+            word_and_index = f"{word}_{index}"
+            suffixes.append(word_and_index.lstrip("_"))
+        else:
+            suffixes.append(word)
+    return suffixes
 
 
 def class_keys(metric: str, class_names: Sequence[str]) -> list[str]:

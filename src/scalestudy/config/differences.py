@@ -24,13 +24,12 @@ def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
     Raises:
         UserError: The settings differ; the error lists every key.
     """
-    if _moved(
-        stored[0].task, new[0].task, path
-    ):  # whose defaults are read where it is now
-        stored = (
-            Study.model_validate(stored[0].model_dump() | {"task": new[0].task}),
-            stored[1],
-        )
+    study, points = stored
+    task_now = new[0].task
+    if _moved(study.task, task_now, path):
+        # Its defaults are read where it is now.
+        study = Study.model_validate(study.model_dump() | {"task": task_now})
+        stored = study, points
     sentences = list(dict.fromkeys(differences(stored, new, path)))
     if sentences:
         raise UserError(
@@ -50,28 +49,24 @@ def differences(
     swept = before[0].sweep.other.keys()
     asked_for = after[0].sweep.other.keys()
     for name in sorted(swept ^ asked_for):
-        yield f"{name} is swept in {'the folder' if name in swept else 'the study file'} only"
+        where = "the folder" if name in swept else "the study file"
+        yield f"{name} is swept in {where} only"
     # Folders of software and data, and the progress timeout, cannot change a result.
-    ignored = {
-        "data.cache",
-        *(f"launch.{key}" for key in NOT_TIMED),
-        *swept,
-        *asked_for,
-    }
+    ignored = {"data.cache", *swept, *asked_for}
+    ignored |= {f"launch.{key}" for key in NOT_TIMED}
     pairs = [(settings_of(before[0]), settings_of(after[0]))]
     points = {point.name: point for point in before[1]}
-    pairs += [
-        (_settings(points[point.name]), _settings(point))
-        for point in after[1]
-        if point.name in points
-    ]
+    for point in after[1]:
+        if point.name in points:
+            pairs.append((_settings(points[point.name]), _settings(point)))
     for old, now in pairs:
         for key in sorted((old.keys() | now.keys()) - ignored):
             stored, asked = old.get(key), now.get(key)
-            if stored != asked and not (
-                folder and key in PATHS and _moved(stored, asked, folder)
-            ):
-                yield f"{key} is {_word(stored)} in the folder and {_word(asked)} in the study file"
+            if stored == asked:
+                continue
+            if folder and key in PATHS and _moved(stored, asked, folder):
+                continue
+            yield f"{key} is {_word(stored)} in the folder and {_word(asked)} in the study file"
 
 
 def _moved(before: Any, after: Any, folder: Path) -> bool:
@@ -79,19 +74,17 @@ def _moved(before: Any, after: Any, folder: Path) -> bool:
 
     Its path from their common parent folder is the same. At its old place nothing is left, or an equal file.
     """
-    if not (
-        isinstance(before, str) and isinstance(after, str) and os.path.isabs(before)
-    ):
+    if not isinstance(before, str) or not isinstance(after, str):
         return False
     old, new = Path(before), Path(after)
-    if old == new or not new.is_absolute():
+    if old == new or not old.is_absolute() or not new.is_absolute():
         return False
     inside = new.relative_to(os.path.commonpath([new, folder.absolute()])).parts
     if not inside or old.parts[-len(inside) :] != inside:
         return False
-    return not old.exists() or (
-        old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False)
-    )
+    if not old.exists():
+        return True
+    return old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False)
 
 
 def _word(value: Any) -> str:
@@ -112,9 +105,8 @@ def settings_of(study: Study) -> dict[str, Any]:
 
 
 def _settings(point: Point) -> dict[str, Any]:
-    values = point.identity() | point.terms.model_dump(
-        mode="json", exclude={"oversubscribed"}
-    )
+    values = point.identity()
+    values |= point.terms.model_dump(mode="json", exclude={"oversubscribed"})
     del values["sources"]  # compared by `task_sources.changes`
     return _flatten(values)
 
@@ -122,10 +114,9 @@ def _settings(point: Point) -> dict[str, Any]:
 def _flatten(table: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in table.items():
-        inner = value.items() if isinstance(value, dict) else ()
-        flat |= (
-            {f"{key}.{name}": setting for name, setting in inner}
-            if inner
-            else {key: value}
-        )
+        if not isinstance(value, dict) or not value:
+            flat[key] = value
+            continue
+        for name, setting in value.items():
+            flat[f"{key}.{name}"] = setting
     return flat

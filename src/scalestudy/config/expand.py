@@ -2,10 +2,10 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from functools import cache
 from itertools import product
-from math import prod
 from typing import Any
 from urllib.parse import quote
 
@@ -22,6 +22,9 @@ from scalestudy.config.task_sources import digests, source_files
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import Traits, traits
 from scalestudy.util.errors import UserError
+
+LONGEST = 200
+"""File systems allow 255 bytes; temporary names next to it need some of them."""
 
 
 def expand(study: Study, **resources: Any) -> list[Point]:
@@ -74,19 +77,22 @@ def _point(
     seed: int,
     machine: Machine,
 ) -> Point:
-    sections = {name: getattr(study, name).model_dump() for name in ("train", "launch")}
-    sections["data"] = study.data.model_dump(
-        exclude_unset=True
-    )  # a task may set the other keys
+    sections = {
+        "train": study.train.model_dump(),
+        "launch": study.launch.model_dump(),
+        "data": study.data.model_dump(exclude_unset=True),  # a task sets other keys
+    }
     for name, value in swept.items():
         section, key = name.split(".")
         sections[section][key] = value
     launch = sections["launch"]
     if launch["cpus_per_worker"] is None:
         launch["cpus_per_worker"] = machine.cpus_per_worker(launch["device"])
+    # A point depends on the environment of its own engine alone.
     environments = launch["environments"] or {}
-    known = kind.engine in environments
-    launch["environments"] = {kind.engine: environments[kind.engine]} if known else None
+    launch["environments"] = None
+    if kind.engine in environments:
+        launch["environments"] = {kind.engine: environments[kind.engine]}
     places = max(workers, kind.processes_of(workers))
     nodes = machine.nodes(
         places, launch["cpus_per_worker"], launch["device"], launch["workers_per_node"]
@@ -95,16 +101,14 @@ def _point(
         _refuse_placement(study, launch, places, machine)
         # The actual number, so that equal placements are one point: two workers on one node, whether two or
         # four may be there.
-        launch["workers_per_node"] = -(-places // nodes)
-    if (
-        not kind.synchronous
-        and workers > 1
-        and sections["train"]["deterministic"] is None
-    ):
-        sections["train"]["deterministic"] = (
-            False  # the order of updates depends on who is faster
-        )
+        launch["workers_per_node"] = math.ceil(places / nodes)
+    asynchronous = not kind.synchronous and workers > 1
+    if asynchronous and sections["train"]["deterministic"] is None:
+        # The order of updates depends on who is faster.
+        sections["train"]["deterministic"] = False
     train = TrainSettings.model_validate(sections["train"])
+    data = DataSettings.model_validate(sections["data"])
+    device = machine.device(launch["device"])
     return Point.model_validate(
         {
             "name": point_name(kind.name, workers, seed, swept),
@@ -115,12 +119,8 @@ def _point(
             "workers": workers,
             "seed": seed,
             "swept": swept,
-            "data": study.defaults.complete_data(
-                DataSettings.model_validate(sections["data"])
-            ),
-            "train": study.defaults.complete_train(
-                train, device=machine.device(launch["device"])
-            ),
+            "data": study.defaults.complete_data(data),
+            "train": study.defaults.complete_train(train, device=device),
             "terms": {
                 "implementation": kind.implementation(workers, nodes),
                 "launch": launch,
@@ -160,9 +160,8 @@ def _refuse_sweep(study: Study, strategies: Sequence[Traits]) -> None:
                 f"workers = {list(sweep.workers)}{study.place.of('sweep.workers', 'sweep.strategy')}",
                 f'Add 1 to workers, or take "{kind.name}" out of strategy.',
             )
-    count = prod(
-        map(len, (sweep.strategy, sweep.workers, sweep.seed, *sweep.other.values()))
-    )
+    lists = (sweep.strategy, sweep.workers, sweep.seed, *sweep.other.values())
+    count = math.prod(map(len, lists))
     if count > MOST_POINTS:
         raise UserError(
             f"at most {MOST_POINTS} points in a study",
@@ -174,28 +173,19 @@ def _refuse_sweep(study: Study, strategies: Sequence[Traits]) -> None:
 def _refuse_communication(study: Study, strategies: Sequence[Traits]) -> None:
     """Refuse `communication` if no strategy has a choice of collectives."""
     key = "launch.communication"
-    by = [
-        name
-        for name in (study.launch.communication, *study.sweep.other.get(key, ()))
-        if name != "auto"
-    ]
-    means = [
-        (kind.engine, name)
-        for kind in strategies
-        for name in kind.stands_for or (kind.name,)
-    ]
-    if by and not any(
-        engine_traits(engine).communications(name) for engine, name in means
-    ):
-        raise UserError(
-            'a strategy to which `communication` applies: "multiworker", or "native" across nodes',
-            f'"{by[0]}" for {", ".join(study.sweep.strategy)}{study.place.of(key)}',
-            "Remove communication. On GPUs the other strategies use NCCL if their library supports it.",
-        )
-
-
-LONGEST = 200
-"""File systems allow 255 bytes; temporary names next to it need some of them."""
+    values = (study.launch.communication, *study.sweep.other.get(key, ()))
+    asked = [value for value in values if value != "auto"]
+    if not asked:
+        return
+    for kind in strategies:
+        engine = engine_traits(kind.engine)
+        if any(map(engine.communications, kind.stands_for or (kind.name,))):
+            return
+    raise UserError(
+        'a strategy to which `communication` applies: "multiworker", or "native" across nodes',
+        f'"{asked[0]}" for {", ".join(study.sweep.strategy)}{study.place.of(key)}',
+        "Remove communication. On GPUs the other strategies use NCCL if their library supports it.",
+    )
 
 
 def point_name(strategy: str, workers: int, seed: int, swept: dict[str, Any]) -> str:
@@ -207,11 +197,14 @@ def point_name(strategy: str, workers: int, seed: int, swept: dict[str, Any]) ->
     parts = [f"{strategy}-w{workers}-s{seed}"]
     for name, value in swept.items():
         key = name.partition(".")[2]
-        parts.append(f"{name if key == 'seed' else key}={_text(value)}")
+        if key == "seed":  # `data.seed` beside the seed of the point
+            key = name
+        parts.append(f"{key}={_text(value)}")
     full = "-".join(parts)
     if len(full) <= LONGEST:
         return full
-    return f"{full[: LONGEST - 17]}-{hashlib.sha256(full.encode()).hexdigest()[:16]}"
+    digest = hashlib.sha256(full.encode()).hexdigest()[:16]
+    return f"{full[: LONGEST - 1 - len(digest)]}-{digest}"
 
 
 def _text(value: Any) -> str:

@@ -1,5 +1,6 @@
 """Which points can run on a machine, and which of them have unusable times."""
 
+import math
 from collections.abc import Iterator
 from itertools import chain
 
@@ -11,6 +12,9 @@ from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import traits, working_names
 from scalestudy.util.errors import UserError
 from scalestudy.util.text import plural
+
+_Obstacle = tuple[str, str, str, tuple[str, ...]]
+"""Expected, received, action, and the keys whose line a message gives, the likeliest first."""
 
 TF32_SINCE = (8, 0)
 """Compute capability of Ampere, the first with TensorFloat-32 (NVIDIA A100 white paper, 2020)."""
@@ -43,24 +47,22 @@ def refuse_impossible(point: Point, study: Study, machine: Machine) -> None:
         raise UserError(expected, f"{received}{study.place.of(*keys)}", action)
 
 
-_Obstacle = tuple[str, str, str, tuple[str, ...]]
-"""Expected, received, action, and the keys whose line a message gives, the likeliest first."""
-
-
 def oversubscription(point: Point, machine: Machine) -> str | None:
     """Why the workers of a point share cores, which makes its times unusable; None if they do not."""
     here = 1 if point.traits.one_device else _of_one_node(point, machine)
     cores = point.launch.cpus_per_worker
     if here * cores <= machine.cores:
         return None
-    noun = "process" if not point.traits.timed else "worker" if here == 1 else "workers"
+    noun = plural("worker", here)
+    if not point.traits.timed:  # all workers are computed by one process
+        noun = "process"
     return f"{here} {noun} of {_cores(cores)} on {_cores(machine.cores)}"
 
 
 def _of_one_node(point: Point, machine: Machine) -> int:
     if not point.traits.spans_nodes:
         return point.workers
-    return -(-point.workers // _nodes(point, machine))
+    return math.ceil(point.workers / _nodes(point, machine))
 
 
 def _nodes(point: Point, machine: Machine) -> int:
@@ -89,11 +91,8 @@ def _of_settings(point: Point, study: Study) -> Iterator[_Obstacle]:
         )
     weights = point.train.weights
     # A task file decides in its own code; see tasks/load.py.
-    if (
-        weights is not None
-        and is_ours(point.task)
-        and "weights" not in study.defaults.train
-    ):
+    fixed_model = is_ours(point.task) and "weights" not in study.defaults.train
+    if weights is not None and fixed_model:
         yield (
             "a task whose model takes initial weights, for train.weights",
             f'weights = "{weights}" for {point.task}',
@@ -167,16 +166,18 @@ def _of_exchange(point: Point) -> Iterator[_Obstacle]:
             ("launch.bucket_size", "train.compile"),
         )
     if wire != "none" and wire not in kind.compressions:
-        names = [name for name in working_names() if wire in traits(name).compressions]
-        others = " or ".join(
-            f'"{name}"' for name in names if traits(name).engine == point.engine
-        )
+        others = []
+        for name in working_names():
+            other = traits(name)
+            if wire in other.compressions and other.engine == point.engine:
+                others.append(f'"{name}"')
+        action = "Remove launch.compression."
+        if others:
+            action = f"Use {' or '.join(others)}, or remove launch.compression."
         yield (
             f"a strategy that supports launch.compression = {wire}",
             f"{point.implementation}, for point {point.name}",
-            f"Use {others}, or remove launch.compression."
-            if others
-            else "Remove launch.compression.",
+            action,
             ("launch.compression", "sweep.strategy"),
         )
     if wire != "none" and train.precision == "float64":
@@ -216,11 +217,8 @@ def _contradiction(point: Point, key: str, other: str, why: str) -> _Obstacle:
 
 
 def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
-    kind, of_point, nodes = (
-        point.traits,
-        f"for point {point.name}",
-        _nodes(point, machine),
-    )
+    kind, nodes = point.traits, _nodes(point, machine)
+    of_point = f"for point {point.name}"
     if not (kind.spans_nodes or kind.one_device) and nodes > 1:
         yield (
             f"workers that fit on one node for {point.implementation}",

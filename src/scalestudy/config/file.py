@@ -1,27 +1,28 @@
 """A study, and its text as a study file."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
 from scalestudy.config.key_lines import KeyLines
-from scalestudy.config.keys import ALL_SECTIONS
+from scalestudy.config.keys import ALL_SECTIONS, SWEEP_KEYS
 from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.config.settings import (
     DataSettings,
     LaunchSettings,
     PlanSettings,
-    Seed,
     StoredSettings,
-    Strategy,
     TrainSettings,
-    Workers,
 )
 from scalestudy.config.task_defaults import TaskDefaults, task_defaults
 from scalestudy.config.toml_text import toml_line
+from scalestudy.config.value_types import Seed, Strategy, Workers
 from scalestudy.plugins.strategies import DEFAULT
 
+TEXTS = ("title", "description")
+"""Keys with words for the readers of a report, which change no run."""
 MOST_POINTS = 10_000
 FEWER = "Sweep fewer values at once, or make several studies."
 
@@ -45,11 +46,9 @@ class SweepSettings(StoredSettings):
 
 
 def _margin(given: object) -> object:
-    return (
-        given
-        if given is None or isinstance(given, QualityMargin)
-        else QualityMargin.parse(given)
-    )
+    if given is None or isinstance(given, QualityMargin):
+        return given
+    return QualityMargin.parse(given)
 
 
 class Study(StoredSettings):
@@ -101,39 +100,32 @@ class Study(StoredSettings):
         return self.model_copy(update={"data": self.data.model_copy(update=keys)})
 
 
-SWEPT = [key for key in SweepSettings.model_fields if key != "other"]
-
-
-TEXTS = ("title", "description")
-"""Keys with words for the readers of a report, which change no run."""
-
-
 def study_toml(study: Study) -> str:
     """Write a study as a study file, with the keys that differ from their defaults."""
     lines = [toml_line("name", study.name), toml_line("task", _escape(study.task))]
-    lines += [
-        toml_line(key, _escape(text)) for key in TEXTS if (text := getattr(study, key))
-    ]
-    lines += (
-        [toml_line("quality_margin", study.quality_margin.key)]
-        if study.quality_margin
-        else []
-    )
-    lines += ["", "[sweep]"]
+    for key in TEXTS:
+        text = getattr(study, key)
+        if text:
+            lines.append(toml_line(key, _escape(text)))
+    if study.quality_margin:
+        lines.append(toml_line("quality_margin", study.quality_margin.key))
     sweep = study.sweep.model_dump(mode="json")
-    swept = {key: sweep[key] for key in SWEPT} | dict(study.sweep.other)
-    lines += [toml_line(key, _escape(values)) for key, values in swept.items()]
+    swept = {key: sweep[key] for key in SWEEP_KEYS} | dict(study.sweep.other)
+    lines += _section("sweep", swept)
     for section in ALL_SECTIONS:
         given = getattr(study, section).model_dump(
             mode="json", exclude_defaults=True, exclude_none=True
         )
         if given:
-            lines += [
-                "",
-                f"[{section}]",
-                *(toml_line(key, _escape(value)) for key, value in given.items()),
-            ]
+            lines += _section(section, given)
     return "\n".join(lines) + "\n"
+
+
+def _section(name: str, values: Mapping[str, Any]) -> list[str]:
+    lines = ["", f"[{name}]"]
+    for key, value in values.items():
+        lines.append(toml_line(key, _escape(value)))
+    return lines
 
 
 def _escape(value: Any) -> Any:

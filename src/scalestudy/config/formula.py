@@ -34,9 +34,8 @@ class WrongFormula(WrongValue):
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:
     """The known word that the user probably meant."""
-    return next(
-        iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), None
-    )
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return close[0] if close else None
 
 
 class Range(NamedTuple):
@@ -60,11 +59,9 @@ class Range(NamedTuple):
         whole = isinstance(self.default, int)
         if not isinstance(value, int | float) or (whole and isinstance(value, float)):
             return None
-        return (
-            (value if whole else float(value))
-            if self.low <= value <= self.high
-            else None
-        )
+        if not self.low <= value <= self.high:
+            return None
+        return value if whole else float(value)
 
 
 class FormulaTerm(NamedTuple):
@@ -75,11 +72,13 @@ class FormulaTerm(NamedTuple):
     weight: float = 1.0
 
     def __str__(self) -> str:
-        parameters = ", ".join(
-            f"{name}={value}" for name, value in self.parameters.items()
-        )
-        call = f"{self.name}({parameters})" if parameters else self.name
-        return call if self.weight == 1.0 else f"{self.weight!r}*{call}"
+        call = self.name
+        if self.parameters:
+            given = [f"{name}={value}" for name, value in self.parameters.items()]
+            call += f"({', '.join(given)})"
+        if self.weight == 1.0:
+            return call
+        return f"{self.weight!r}*{call}"
 
 
 Known = Mapping[str, Mapping[str, Range]]
@@ -121,7 +120,8 @@ def parse_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
 
 def write_call(text: str) -> str:
     """The first name in a text, known or not; "" if there is none."""
-    match = re.search(r"[A-Za-z_]\w*", re.sub(r"\d[eE][-+]?\d", "", text), re.ASCII)
+    without_exponents = re.sub(r"\d[eE][-+]?\d", "", text)
+    match = re.search(r"[A-Za-z_]\w*", without_exponents, re.ASCII)
     return match[0] if match else ""
 
 
@@ -162,10 +162,12 @@ def _term(node: ast.expr, known: Known, what: str) -> FormulaTerm:
     listed = f"(it has {', '.join(ranges) or 'none'}),"
     arguments: list[tuple[str, ast.expr]] = []
     if isinstance(node, ast.Call):
-        if len(node.args) > (len(ranges) if what == "operation" else 0):
+        most = len(ranges) if what == "operation" else 0
+        if len(node.args) > most:
             raise WrongFormula(f"parameters of {name.id} by name {listed}")
         arguments += zip(ranges, node.args, strict=False)
-        arguments += [(str(keyword.arg), keyword.value) for keyword in node.keywords]
+        for keyword in node.keywords:
+            arguments.append((str(keyword.arg), keyword.value))
     parameters: dict[str, Value] = {}
     for parameter, argument in arguments:
         if parameter not in ranges or parameter in parameters:
@@ -192,4 +194,5 @@ def _literal(node: ast.expr) -> Value | None:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         return None
+    # By type, since True is an int too.
     return value if type(value) in (int, float, str) else None

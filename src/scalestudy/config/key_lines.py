@@ -43,13 +43,11 @@ class KeyLines:
 
     def of(self, *keys: str) -> str:
         """The line of the first of a study's keys that has one, under [sweep] or in its own section."""
-        return self.at(
-            *(
-                name
-                for key in keys
-                for name in (f"sweep.{key}", f"sweep.{key.rpartition('.')[2]}", key)
-            )
-        )
+        names = []
+        for key in keys:
+            last = key.rpartition(".")[2]
+            names += [f"sweep.{key}", f"sweep.{last}", key]
+        return self.at(*names)
 
 
 def _bare(name: str) -> str:

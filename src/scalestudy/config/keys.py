@@ -14,23 +14,12 @@ from scalestudy.config.settings import (
     DataSettings,
     LaunchSettings,
     PlanSettings,
-    Seed,
-    Strategy,
     StrictModel,
+    SweptValue,
     TrainSettings,
-    Workers,
 )
-from scalestudy.plugins.strategies import DEFAULT
 
 __all__ = ["WrongValue", "suggestion"]
-
-
-class SweptValue(StrictModel):
-    """One value of each list that belongs to [sweep] itself."""
-
-    strategy: Strategy = DEFAULT
-    workers: Workers = 1
-    seed: Seed = 0
 
 
 SECTIONS: dict[str, type[StrictModel]] = {
@@ -75,17 +64,14 @@ def full_name(key: str) -> str | None:
     """Dotted name of a section's key: "epochs" -> "train.epochs"; None for others, as "seed" of [sweep]."""
     section, _, rest = key.rpartition(".")
     if section:
-        return (
-            key
-            if section in SECTIONS and rest in SECTIONS[section].model_fields
-            else None
-        )
-    owners = [
-        name
-        for name, model in SECTIONS.items()
-        if key in model.model_fields and key not in SWEEP_KEYS
-    ]
-    return f"{owners[0]}.{key}" if owners else None
+        known = section in SECTIONS and rest in SECTIONS[section].model_fields
+        return key if known else None
+    if key in SWEEP_KEYS:
+        return None
+    for name, model in SECTIONS.items():
+        if key in model.model_fields:
+            return f"{name}.{key}"
+    return None
 
 
 def check_value(name: str, value: Any) -> Any:
@@ -101,24 +87,23 @@ def check_value(name: str, value: Any) -> Any:
             json.dumps({key: value}), strict=True
         )
     except ValidationError as error:
-        causes = [
-            part["ctx"]["error"]
-            for part in error.errors()
-            if part["type"] == "value_error"
-        ]
-        formula = next(
-            (cause for cause in causes if isinstance(cause, WrongFormula)), None
-        )
-        raise formula or WrongValue(
-            str(causes[0]) if causes else describe_key(name)
-        ) from None
-    except (
-        TypeError,
-        ValueError,
-        RecursionError,
-    ):  # not representable in JSON: a date, a huge number
+        raise _wrong_value(name, error) from None
+    except (TypeError, ValueError, RecursionError):
+        # Not representable in JSON: a date, a huge number.
         raise WrongValue(describe_key(name)) from None
     return model.model_dump(mode="json")[key]
+
+
+def _wrong_value(name: str, error: ValidationError) -> WrongValue:
+    """Return the error of our own validators, if one of them refused the value, else what its type is."""
+    causes = []
+    for part in error.errors():
+        if part["type"] == "value_error":
+            causes.append(part["ctx"]["error"])
+    for cause in causes:
+        if isinstance(cause, WrongFormula):
+            return cause
+    return WrongValue(str(causes[0]) if causes else describe_key(name))
 
 
 def describe_key(name: str) -> str:
@@ -129,11 +114,13 @@ def describe_key(name: str) -> str:
 def choices(name: str) -> list[str]:
     """Words that the key accepts, if any."""
     schema = _properties(name)
-    return [
-        word
-        for part in schema.get("anyOf", [schema])
-        for word in part.get("enum", [part["const"]] if "const" in part else [])
-    ]
+    words: list[str] = []
+    for part in schema.get("anyOf", [schema]):
+        if "enum" in part:
+            words += part["enum"]
+        elif "const" in part:
+            words.append(part["const"])
+    return words
 
 
 def wanted(schema: dict[str, Any]) -> str:
@@ -141,11 +128,11 @@ def wanted(schema: dict[str, Any]) -> str:
     if "wanted" in schema:
         return str(schema["wanted"])
     if "anyOf" in schema:
-        return " or ".join(
-            wanted(part) for part in schema["anyOf"] if part.get("type") != "null"
-        )
+        parts = [part for part in schema["anyOf"] if part.get("type") != "null"]
+        return " or ".join(map(wanted, parts))
     if "enum" in schema:
-        return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
+        choices = [f'"{choice}"' for choice in schema["enum"]]
+        return f"one of {', '.join(choices)}"
     if "const" in schema:
         return f'"{schema["const"]}"'
     if schema.get("type") == "array":
@@ -156,29 +143,29 @@ def wanted(schema: dict[str, Any]) -> str:
         "number": "a number",
         "boolean": "true or false",
     }
-    bounds = [
-        f"{word} {_figure(schema[key])}"
-        for key, word in _BOUNDS.items()
-        if key in schema
-    ]
     text = "a string that is not empty" if schema.get("minLength") else "a string"
-    return words.get(schema.get("type", ""), text) + (
-        f" {' and '.join(bounds)}" if bounds else ""
-    )
+    described = words.get(schema.get("type", ""), text)
+    bounds = []
+    for key, word in _BOUNDS.items():
+        if key in schema:
+            bounds.append(f"{word} {_figure(schema[key])}")
+    if bounds:
+        described += f" {' and '.join(bounds)}"
+    return described
 
 
 def shown(value: Any) -> str:
     """Write a value as in a study file, shortened if it is long."""
     try:
-        plain = isinstance(value, date | time)
-        text = (
-            str(value) if plain else json.dumps(value, default=str, ensure_ascii=False)
-        )
+        if isinstance(value, date | time):
+            text = str(value)
+        else:
+            text = json.dumps(value, default=str, ensure_ascii=False)
     except ValueError:  # Python does not print integers of more than 4300 digits
         return "a number of thousands of digits"
-    return (
-        text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
-    )
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]}… ({len(text)} characters)"
 
 
 class UndefinedVariable(ValueError):

@@ -1,5 +1,6 @@
 """The machine that a study's points are placed on."""
 
+import math
 from dataclasses import dataclass
 
 
@@ -26,9 +27,9 @@ class Machine:
 
     def device(self, asked: str) -> str:
         """Device of the workers, "cpu" or "gpu", for a value of `launch.device`."""
-        return (
-            "cpu" if asked == "cpu" or (asked == "auto" and self.gpus == 0) else "gpu"
-        )
+        if asked == "auto":
+            return "gpu" if self.gpus else "cpu"
+        return "cpu" if asked == "cpu" else "gpu"
 
     def cpus_per_worker(self, device: str = "auto") -> int:
         """Default number of cores of a worker: 1, or on GPUs one GPU's share of the node's cores."""
@@ -47,7 +48,7 @@ class Machine:
         if not self.cluster:
             return 1
         fitting = self.workers_per_node(cpus_per_worker, device)
-        return -(-workers // min(fitting, at_most or fitting))
+        return math.ceil(workers / min(fitting, at_most or fitting))
 
     def workers_per_node(self, cpus_per_worker: int, device: str = "auto") -> int:
         """Largest number of workers on a node of a cluster."""

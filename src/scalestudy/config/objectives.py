@@ -47,21 +47,12 @@ def metric_term(text: str) -> FormulaTerm:
 
 def metric_key(term: FormulaTerm) -> str:
     """The metric's name in results, with parameters that are not the default: `f1`, `top_k_3`."""
-    ranges = METRICS[term.name]
-    given = [
-        value
-        for name, value in term.parameters.items()
-        if value != ranges[name].default
-    ]
-    return "_".join(
-        [
-            term.name,
-            *(
-                f"{value:g}" if isinstance(value, float) else str(value)
-                for value in given
-            ),
-        ]
-    )
+    words = [term.name]
+    for name, value in term.parameters.items():
+        if value == METRICS[term.name][name].default:
+            continue
+        words.append(f"{value:g}" if isinstance(value, float) else str(value))
+    return "_".join(words)
 
 
 def refuse_unfit(
@@ -72,13 +63,13 @@ def refuse_unfit(
     Raises:
         UserError: A metric does not fit; the error names it, `where` it is set, and a remedy.
     """
+    if not classes:
+        return
     for term in terms:
-        k = (
-            term.parameters.get("k", METRICS["top_k"]["k"].default)
-            if term.name == "top_k"
-            else 0
-        )
-        if classes and isinstance(k, int) and k >= classes:
+        if term.name != "top_k":
+            continue
+        k = term.parameters.get("k", METRICS["top_k"]["k"].default)
+        if isinstance(k, int) and k >= classes:
             raise UserError(
                 f"k below the {classes} classes for top_k, which would always be 1",
                 f"{k}{where}",
@@ -115,7 +106,7 @@ def check_loss(text: str) -> str:
 def check_metrics(texts: Sequence[str]) -> Sequence[str]:
     """Return the texts if all metrics differ; raises WrongFormula otherwise."""
     names = [metric_key(metric_term(text)) for text in texts]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise WrongFormula("each metric once", f"Remove the second {twice}.")
+    for name in names:
+        if names.count(name) > 1:
+            raise WrongFormula("each metric once", f"Remove the second {name}.")
     return texts

@@ -44,20 +44,15 @@ def operations_of(text: str) -> tuple[Operation, ...]:
     """
     if not text.strip():
         return ()
-    terms = parse_list(text, KINDS, "operation")
-    names = [term.name for term in terms]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise WrongFormula(
-            f"{EXAMPLES['operation']} each once", f"Remove the second {twice}."
-        )
-    operations = []
-    for term in terms:
-        defaults = {name: allowed.default for name, allowed in KINDS[term.name].items()}
-        operations.append(
-            Operation(term.name, MappingProxyType(defaults | term.parameters))
-        )
-    return tuple(operations)
+    operations: dict[str, Operation] = {}
+    for term in parse_list(text, KINDS, "operation"):
+        if term.name in operations:
+            expected = f"{EXAMPLES['operation']} each once"
+            raise WrongFormula(expected, f"Remove the second {term.name}.")
+        values = {name: allowed.default for name, allowed in KINDS[term.name].items()}
+        values |= term.parameters
+        operations[term.name] = Operation(term.name, MappingProxyType(values))
+    return tuple(operations.values())
 
 
 def checked_augmentation(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.config import keys
-from scalestudy.config.catalog import PREFIX, TASKS, applications, is_application
+from scalestudy.config.catalog import PREFIX, TASKS, applications
 from scalestudy.config.file import FEWER, MOST_POINTS, TEXTS, Study
 from scalestudy.config.key_lines import KeyLines
 from scalestudy.config.quality_margin import QualityMargin
@@ -124,12 +124,10 @@ class _Parser:
                 continue
             name = keys.full_name(written)
             if name is None:
-                inner = [
-                    key
-                    for model in keys.SECTIONS.values()
-                    for key in model.model_fields
-                ]
-                self._unknown(written, at, "sweep", (*keys.SWEEP_KEYS, *inner))
+                known = list(keys.SWEEP_KEYS)
+                for model in keys.SECTIONS.values():
+                    known += model.model_fields
+                self._unknown(written, at, "sweep", tuple(known))
             if name in other:
                 self._wrong(
                     f"{name} once in [sweep]",
@@ -142,9 +140,9 @@ class _Parser:
         return {**lists, "other": other}
 
     def _list(self, name: str, given: Any, at: str) -> list[Any]:
-        values = (
-            given if isinstance(given, list) and not _is_value(name, given) else [given]
-        )
+        values = [given]
+        if isinstance(given, list) and not _is_value(name, given):
+            values = given
         label = name.removeprefix("sweep.")
         if not values:
             action = "Add values, or remove the key."
@@ -176,27 +174,27 @@ class _Parser:
         at = at or name
         label = name.removeprefix("sweep.")
         value = self._expanded(value, label, at)
-        is_file = name == "data.read" or (
-            name == "train.weights" and value not in ("imagenet", "none")
-        )
-        if is_file and isinstance(value, str) and value:
-            value = str(
-                (self.path.absolute().parent / Path(value).expanduser()).resolve()
-            )
+        is_weights_file = name == "train.weights" and value not in ("imagenet", "none")
+        if name == "data.read" or is_weights_file:
+            value = self._file(value)
         if name == "launch.environments" and isinstance(value, dict):
             value = {engine: self._absolute(place) for engine, place in value.items()}
         try:
             return keys.check_value(name, value)
         except keys.WrongValue as wrong:
-            self._wrong(
-                f"{wrong} for {label}", value, at, wrong.action or _repair(name, value)
-            )
+            action = wrong.action or _repair(name, value)
+            self._wrong(f"{wrong} for {label}", value, at, action)
+
+    def _file(self, value: Any) -> Any:
+        if not isinstance(value, str) or not value:
+            return value
+        file = self.path.absolute().parent / Path(value).expanduser()
+        return str(file.resolve())
 
     def _absolute(self, place: Any) -> Any:
-        written = isinstance(place, str) and place
-        return (
-            os.path.abspath(self.path.absolute().parent / place) if written else place
-        )
+        if not isinstance(place, str) or not place:
+            return place
+        return os.path.abspath(self.path.absolute().parent / place)
 
     def _expanded(self, value: Any, name: str, at: str) -> Any:
         if isinstance(value, list):
@@ -231,18 +229,15 @@ class _Parser:
             )
         task = self._expanded(table["task"], "task", "task")
         known = [*TASKS.names(), *(f"{PREFIX}{name}" for name in applications())]
-        if isinstance(task, str) and (
-            task in known or (is_application(task) and not applications())
-        ):
-            return task
+        # Without Keras here, as on a login node, none of its models is known.
+        unknown_here = not applications() and str(task).startswith(PREFIX)
+        if task in known or (isinstance(task, str) and unknown_here):
+            return str(task)
         if not isinstance(task, str) or not task.endswith(".py"):
-            names = ", ".join(
-                f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}MODEL"]
-            )
+            names = [f'"{name}"' for name in (*TASKS.names(), f"{PREFIX}MODEL")]
+            expected = f"{', '.join(names)} or the path of a Python file for task"
             action = _did_you_mean(task, known, "Name a task, or a file ending in .py.")
-            self._wrong(
-                f"{names} or the path of a Python file for task", task, "task", action
-            )
+            self._wrong(expected, task, "task", action)
         file = (self.path.absolute().parent / task).resolve()
         if not file.is_file():
             action = "Correct the path. It is relative to the study file."
@@ -266,9 +261,8 @@ class _Parser:
             if defaults.engine is None and len(found) > 1:
                 self._refuse_two_engines(defaults.task, found)
             return [engine_traits(needed).default_strategy]
-        if (
-            defaults.engine is None and needed == DEFAULT
-        ):  # Keras models, which every engine computes
+        # Keras models, which every engine computes
+        if defaults.engine is None and needed == DEFAULT:
             return given
         choices = ", ".join(row.name for row in of_engine(needed))
         for name in given:
@@ -296,18 +290,11 @@ class _Parser:
 
     def _words(self, table: dict[str, Any], key: str) -> str:
         words = self._expanded(table[key], key, key)
-        if (
-            not isinstance(words, str)
-            or not words.strip()
-            or len(words) > MOST_CHARACTERS
-        ):
+        is_text = isinstance(words, str) and words.strip()
+        if not is_text or len(words) > MOST_CHARACTERS:
             expected = f"a text of 1 to {MOST_CHARACTERS} characters for {key}"
-            self._wrong(
-                expected,
-                words,
-                key,
-                f'Write {key} = "What readers should know", or leave it out.',
-            )
+            action = f'Write {key} = "What readers should know", or leave it out.'
+            self._wrong(expected, words, key, action)
         return " ".join(words.split())
 
     def _margin(self, table: dict[str, Any]) -> QualityMargin | None:
@@ -370,15 +357,12 @@ def _did_you_mean(word: Any, known: list[str], otherwise: str) -> str:
 def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
     if section and key in keys.TOP_KEYS:
         return f"`{key}` belongs at the top of the file, before the first [section]."
-    sections = keys.ALL_SECTIONS
-    owners = [
-        name
-        for name, model in sections.items()
-        if key in model.model_fields and name != section
-    ]
-    owners += ["sweep"] if key in keys.SWEEP_KEYS and section != "sweep" else []
-    if owners:
-        return f"`{key}` belongs in [{owners[0]}]."
+    keys_of = {
+        name: tuple(model.model_fields) for name, model in keys.ALL_SECTIONS.items()
+    }
+    for owner, names in (keys_of | {"sweep": keys.SWEEP_KEYS}).items():
+        if key in names and owner != section:
+            return f"`{key}` belongs in [{owner}]."
     if section in ("", "launch", "sweep") and key in keys.SITE_KEYS:
         return f"`{key}` belongs in the site profile: scalestudy site init"
     if key in ("nodes", "ntasks", "ntasks_per_node"):
@@ -386,37 +370,28 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
             "The number of nodes follows from `workers` in [sweep] and `workers_per_node` in [launch], or"
             " `tasks_per_node` in the site profile."
         )
-    homes = {section: known} | {
-        name: tuple(model.model_fields) for name, model in sections.items()
-    }
-    for name, names in homes.items():
-        if close := keys.suggestion(key.rpartition(".")[2], names):
-            return (
-                f"Did you mean `{close}`?"
-                if name == section
-                else f"Did you mean `{close}` in [{name}]?"
-            )
+    # The section that it was written in first.
+    for name, names in ({section: known} | keys_of).items():
+        close = keys.suggestion(key.rpartition(".")[2], names)
+        if close:
+            where = "" if name == section else f" in [{name}]"
+            return f"Did you mean `{close}`{where}?"
     return _INIT
 
 
 def _repair(name: str, value: Any) -> str:
     words = keys.choices(name)
-    if (
-        name == "sweep.strategy"
-        and isinstance(value, str)
-        and (strategy := named(value))
-    ):
-        return f'Write "{strategy}", the name of {value} here.'
-    if (
-        isinstance(value, str)
-        and not words
-        and re.fullmatch(r"[-+0-9.e_]+|true|false", value)
-    ):
-        return f"Write {value} without quotes."
-    if (
-        isinstance(value, list)
-        and not name.startswith("sweep.")
-        and "a list" not in keys.describe_key(name)
-    ):
+    if isinstance(value, str):
+        strategy = named(value) if name == "sweep.strategy" else None
+        if strategy:
+            return f'Write "{strategy}", the name of {value} here.'
+        if not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
+            return f"Write {value} without quotes."
+    in_section = not name.startswith("sweep.")
+    if isinstance(value, list) and in_section and not _takes_list(name):
         return f"Set one value; to try several, write {name} under [sweep]."
     return _did_you_mean(value, words, f"Correct the value. {_INIT}")
+
+
+def _takes_list(name: str) -> bool:
+    return "a list" in keys.describe_key(name)

@@ -10,13 +10,15 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from scalestudy.config.settings import (
-    EngineName,
-    Implementation,
     ResolvedData,
     ResolvedLaunch,
     ResolvedTrain,
-    Seed,
     StoredSettings,
+)
+from scalestudy.config.value_types import (
+    EngineName,
+    Implementation,
+    Seed,
     Strategy,
     Workers,
 )
@@ -24,6 +26,21 @@ from scalestudy.plugins.engines import DEFAULT
 from scalestudy.plugins.strategies import Traits, traits
 from scalestudy.util.errors import UserError
 
+NOT_TIMED = {"environments", "hosts", "open_ports", "progress_timeout"}
+"""Keys of `[launch]` that are not compared: they do not decide how fast a point runs, or its records tell."""
+NOT_COMPUTED = {
+    "name",
+    "study",
+    "schema_version",
+    "swept",
+    "also",
+    "terms",
+    "why",
+    "files",
+    "place",
+    "blocks",
+}
+"""Fields of a point that do not decide what it computes."""
 REPEATS = ("data.seed",)
 """Swept keys whose values repeat a point as seeds do, with other samples held out."""
 
@@ -31,10 +48,6 @@ REPEATS = ("data.seed",)
 def without_repeats(swept: Mapping[str, Any]) -> dict[str, Any]:
     """Swept values other than repeats."""
     return {name: value for name, value in swept.items() if name not in REPEATS}
-
-
-NOT_TIMED = {"environments", "hosts", "open_ports", "progress_timeout"}
-"""Keys of `[launch]` that are not compared: they do not decide how fast a point runs, or its records tell."""
 
 
 class Terms(StoredSettings):
@@ -141,18 +154,7 @@ class Point(StoredSettings):
 
     def identity(self) -> dict[str, Any]:
         """The settings that determine its results, as JSON values: equal settings compute the same."""
-        outside = {
-            "name",
-            "study",
-            "schema_version",
-            "swept",
-            "also",
-            "terms",
-            "why",
-            "files",
-        }
-        outside |= {"place", "blocks"}
-        values = self.model_dump(mode="json", exclude=outside)
+        values = self.model_dump(mode="json", exclude=NOT_COMPUTED)
         del values["data"]["cache"]  # does not affect results
         return values
 
@@ -170,10 +172,9 @@ class Point(StoredSettings):
 
     def same_as(self, other: "Point") -> bool:
         """Whether both are the same point on the same terms, regardless of where their data are."""
-        return (
-            self.identity() == other.identity()
-            and self.terms.timing() == other.terms.timing()
-        )
+        if self.identity() != other.identity():
+            return False
+        return self.terms.timing() == other.terms.timing()
 
     @property
     def timed(self) -> "Point":
@@ -182,9 +183,8 @@ class Point(StoredSettings):
 
     def on(self, **terms: Any) -> "Point":
         """Return the point with other terms: `point.on(oversubscribed="…")`."""
-        return self.model_copy(
-            update={"terms": Terms.model_validate(self.terms.model_dump() | terms)}
-        )
+        changed = Terms.model_validate(self.terms.model_dump() | terms)
+        return self.model_copy(update={"terms": changed})
 
     @property
     def class_weights(self) -> tuple[float, ...] | None:
@@ -203,19 +203,19 @@ class Point(StoredSettings):
 
         The file is that of all points with its seed whose models are the same.
         """
-        alike: list[Any] = [
+        alike = [
             self.task,
             self.sources,
             self.seed,
             self.train.precision == "float64",
+            self.train.weights,
+            self.train.input_scaling,
+            self.data.model_dump(mode="json", exclude={"cache"}),
         ]
-        alike += [self.train.weights, self.train.input_scaling]
-        alike.append(self.data.model_dump(mode="json", exclude={"cache"}))
         digest = hashlib.sha256(json.dumps(alike, sort_keys=True).encode()).hexdigest()
         file = f"{folder}/s{self.seed}-{digest[:8]}.npz"
-        return self.model_copy(
-            update={"files": self.needed_files().model_copy(update={"initial": file})}
-        )
+        files = self.needed_files().model_copy(update={"initial": file})
+        return self.model_copy(update={"files": files})
 
     def needed_files(self) -> PointFiles:
         """Paths of its data; raises UserError if it is only planned."""
@@ -228,19 +228,19 @@ class Point(StoredSettings):
     @property
     def per_worker_batch(self) -> int:
         """Samples of one worker in a full step (rounded up if `batch_size` is global)."""
-        return -(-self.global_batch // self.workers)
+        return math.ceil(self.global_batch / self.workers)
 
     @property
     def micro_batch(self) -> int:
         """Samples that one worker computes at once in a full step (rounded up)."""
-        return -(-self.per_worker_batch // self.train.accumulate)
+        return math.ceil(self.per_worker_batch / self.train.accumulate)
 
     @property
     def global_batch(self) -> int:
         """Samples of all workers together in a full step."""
-        return self.train.step_batch * (
-            self.workers if self.train.batch == "per-worker" else 1
-        )
+        if self.train.batch == "per-worker":
+            return self.train.step_batch * self.workers
+        return self.train.step_batch
 
     @property
     def update_batch(self) -> int:
@@ -250,7 +250,8 @@ class Point(StoredSettings):
     @property
     def batch_ratio(self) -> float:
         """κ: batch of an update divided by the batch that the learning rate was chosen for."""
-        return self.update_batch / (self.train.reference_batch or self.train.batch_size)
+        reference = self.train.reference_batch or self.train.batch_size
+        return self.update_batch / reference
 
 
 class Averages(NamedTuple):

@@ -29,25 +29,26 @@ class QualityMargin:
         Raises:
             ValueError: It is not a margin; the error says what is expected.
         """
-        percent = _PERCENT.fullmatch(given.strip()) if isinstance(given, str) else None
-        value = Decimal(percent[1]) / 100 if percent else given
-        number = isinstance(value, int | float | Decimal) and not isinstance(
-            value, bool
-        )
-        if not number or not 0 < value < LARGEST_MARGIN:
+        value, relative = given, False
+        if isinstance(given, str):
+            percent = _PERCENT.fullmatch(given.strip())
+            if percent is not None:
+                value, relative = Decimal(percent[1]) / 100, True
+        is_number = isinstance(value, int | float | Decimal)
+        if not is_number or isinstance(value, bool) or not 0 < value < LARGEST_MARGIN:
             raise ValueError(
                 'a number above 0 in units of the metric, or a percentage as "2 %"'
             )
-        return cls(float(value), relative=percent is not None)
+        return cls(float(value), relative=relative)
 
     @property
     def key(self) -> float | str:
         """The margin as in a study file."""
-        return (
-            f"{(Decimal(repr(self.value)) * 100).normalize():f} %"
-            if self.relative
-            else self.value
-        )
+        if not self.relative:
+            return self.value
+        # In decimal: 0.07 * 100 is 7.000000000000001 in binary.
+        percent = Decimal(repr(self.value)) * 100
+        return f"{percent.normalize():f} %"
 
     def __str__(self) -> str:
         return str(self.key)

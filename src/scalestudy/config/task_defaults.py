@@ -78,14 +78,12 @@ class TaskDefaults:
                 f"none for the task {self.task}",
                 'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
             )
-        absent = {
-            key: value
-            for key, value in self.data.items()
-            if key not in data.model_fields_set
-        }
-        return ResolvedData.model_validate(
-            data.model_dump() | absent | {"source": source, "read": read}
-        )
+        values = data.model_dump()
+        for key, value in self.data.items():
+            if key not in data.model_fields_set:
+                values[key] = value
+        values |= {"source": source, "read": read}
+        return ResolvedData.model_validate(values)
 
 
 def task_defaults(task: str) -> TaskDefaults:
@@ -98,55 +96,47 @@ def task_defaults(task: str) -> TaskDefaults:
     if not os.path.exists(file):  # the study was made on another machine
         return TaskDefaults(task, file)
     text = read_task_file(file)
-    computed = next(
-        (name for name in ("train", "kind", "engine", "data") if name in text.computed),
-        None,
-    )
-    if computed is not None:
-        expected = (
-            f"only literals in `{computed}`, which is read without running the file"
-        )
-        raise UserError(
-            expected,
-            f"a computed value in {file}",
-            "Write values and names in quotes, not code; $NAME in a path stands for a variable.",
-        )
-    kind, data, train, metrics = (
-        text.values.get(name) for name in ("kind", "data", "train", "metrics")
-    )
-    settings = (
-        dict(data)
-        if isinstance(data, dict)
-        else {"source": data}
-        if isinstance(data, str)
-        else {}
-    )
+    for name in ("train", "kind", "engine", "data"):
+        if name in text.computed:
+            raise UserError(
+                f"only literals in `{name}`, which is read without running the file",
+                f"a computed value in {file}",
+                "Write values and names in quotes, not code; $NAME in a path stands for a variable.",
+            )
+    kind, data = text.values.get("kind"), text.values.get("data")
+    train, metrics = text.values.get("train"), text.values.get("metrics")
+    settings: dict[str, Any] = {}
+    if isinstance(data, dict):
+        settings = dict(data)
+    elif isinstance(data, str):
+        settings = {"source": data}
     source = settings.pop("source", None)
     if kind not in ("masks", "classes", "custom", None):
         raise _wrong_task_file('kind = "masks" or "classes"', repr(kind), file)
-    open_keys = [
-        key
-        for key, field in TrainSettings.model_fields.items()
-        if field.default is None
-    ]
+    # A task may set what has no default of its own.
+    open_keys = []
+    for key, setting in TrainSettings.model_fields.items():
+        if setting.default is None:
+            open_keys.append(key)
+    named = isinstance(metrics, list) and all(isinstance(n, str) for n in metrics)
     return TaskDefaults(
-        task,
-        file,
-        kind,
-        source if isinstance(source, str) else None,
-        COMMON | _check("train", {} if train is None else train, open_keys, file),
-        _check("data", settings, DataSettings.model_fields, file),
-        text.reads,
-        tuple(metrics)
-        if isinstance(metrics, list) and all(isinstance(name, str) for name in metrics)
-        else (),
-        _engine(text.values.get("engine"), file),
+        task=task,
+        file=file,
+        kind=kind,
+        source=source if isinstance(source, str) else None,
+        train=COMMON | _check("train", {} if train is None else train, open_keys, file),
+        data=_check("data", settings, DataSettings.model_fields, file),
+        reads=text.reads,
+        metrics=tuple(metrics) if metrics is not None and named else (),
+        engine=_engine(text.values.get("engine"), file),
     )
 
 
 def _engine(name: Any, file: Path) -> str | None:
-    if name is None or name in engine_names():
-        return None if name is None else str(name)
+    if name is None:
+        return None
+    if name in engine_names():
+        return str(name)
     expected = " or ".join(f'"{known}"' for known in engine_names())
     raise _wrong_task_file(f"{expected} for engine", repr(name), file)
 
@@ -197,21 +187,22 @@ def read_task_file(path: Path) -> TaskText:
     last: dict[str, ast.stmt] = {}
     for statement in parse(path, "a task file that can be imported").body:
         names = bound_names(statement)
-        for name in NAMES if EVERYTHING in names else names & set(NAMES):
+        # `from module import *` may bind any of them.
+        bound = set(NAMES) if EVERYTHING in names else names & set(NAMES)
+        for name in bound:
             values.pop(name, None)
             last[name] = statement
             with suppress(
                 ValueError, TypeError, SyntaxError, MemoryError, RecursionError
             ):
                 values[name] = ast.literal_eval(_assigned(statement, name))
-    assigned = {
-        name
-        for name, where in last.items()
-        if isinstance(where, ast.Assign | ast.AnnAssign)
-    }
-    return TaskText(
-        values, assigned - values.keys(), "read" in last and "read" not in values
-    )
+    computed = set()
+    for name, statement in last.items():
+        is_assigned = isinstance(statement, ast.Assign | ast.AnnAssign)
+        if is_assigned and name not in values:
+            computed.add(name)
+    reads = "read" in last and "read" not in values
+    return TaskText(values, computed, reads)
 
 
 def _assigned(statement: ast.stmt, name: str) -> ast.expr:

@@ -18,6 +18,8 @@ from scalestudy.util.syntax import find_imports, parse_or_none
 
 FOLDER = "sources"
 """Folder in a study's folder with a copy of each source of its runs."""
+ABOVE = 2
+"""Folders above its own in which a file that changes `sys.path` finds modules."""
 _INSTALLED = {"site-packages", "dist-packages"}
 
 
@@ -34,23 +36,25 @@ def source_files(task: str, read: str | None = None) -> dict[str, Path]:
     """
     found = {} if has_name(task) else _with_imports(Path(task))
     if read is not None and read != task:
-        found |= {
-            f"read/{name}": file for name, file in _with_imports(Path(read)).items()
-        }
+        for name, file in _with_imports(Path(read)).items():
+            found[f"read/{name}"] = file
     return found
 
 
 def sources_of(points: Iterable[Point]) -> dict[str, str]:
     """Digests of the sources of points by name, as `digests` returned them."""
-    return {name: digest for point in points for name, digest in point.sources.items()}
+    sources: dict[str, str] = {}
+    for point in points:
+        sources |= point.sources
+    return sources
 
 
 def digests(files: Mapping[str, Path]) -> dict[str, str]:
     """Return the SHA-256 of each file's syntax tree; comments, docstrings and layout do not change it."""
-    return {
-        name: hashlib.sha256(_comparable(file)).hexdigest()
-        for name, file in files.items()
-    }
+    found = {}
+    for name, file in files.items():
+        found[name] = hashlib.sha256(_comparable(file)).hexdigest()
+    return found
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
@@ -72,10 +76,14 @@ def refuse_edited(point: Point) -> None:
     """
     files = source_files(point.task, point.data.read)
     now = digests({name: files[name] for name in point.sources.keys() & files.keys()})
-    if edited := sorted(name for name in now if now[name] != point.sources[name]):
+    edited = []
+    for name in sorted(now):
+        if now[name] != point.sources[name]:
+            edited.append(str(files[name]))
+    if edited:
         raise UserError(
             f"the sources with which {point.name} was started",
-            f"edited ones: {', '.join(str(files[name]) for name in edited)}",
+            f"edited ones: {', '.join(edited)}",
             "Undo the edit and run the study again, or run it into another folder with --out.",
         )
 
@@ -90,13 +98,10 @@ def _with_imports(file: Path) -> dict[str, Path]:
         if name in found or not path.is_file():
             continue
         found[name] = path
-        for module in find_imports(tree, package) if tree else ():
-            todo += _local(module, folders)
+        if tree is not None:
+            for module in find_imports(tree, package):
+                todo += _local(module, folders)
     return found
-
-
-ABOVE = 2
-"""Folders above its own in which a file that changes `sys.path` finds modules."""
 
 
 def _import_folders(file: Path) -> list[str]:
@@ -105,37 +110,37 @@ def _import_folders(file: Path) -> list[str]:
     Such files put a folder above them on `sys.path`. What they compute for it is not evaluated.
     """
     folder = file.absolute().parent
+    folders = [folder]
     tree = parse_or_none(file)
-    changed = tree is not None and any(
+    if tree is not None and _names_sys_path(tree):
+        folders += folder.parents[:ABOVE]
+    return [str(each) for each in folders]
+
+
+def _names_sys_path(tree: ast.Module) -> bool:
+    return any(
         isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path"
         for node in ast.walk(tree)
     )
-    return [str(folder), *(map(str, [*folder.parents][:ABOVE]) if changed else ())]
 
 
 def _local(module: str, folders: Sequence[str]) -> Iterator[tuple[str, Path, str]]:
     """Name, file and package of a local module and of each package around it."""
-    spec: ModuleSpec | None = None
-    for depth, part in enumerate(parts := module.split(".")):
-        full = ".".join(parts[: depth + 1])
-        if depth == 0:
-            spec = _local_spec(part, folders)
-        elif spec is not None:
-            spec = PathFinder.find_spec(
-                part, list(spec.submodule_search_locations or [])
-            )
-        if spec is None:
-            return
+    first, *inner = module.split(".")
+    spec = _local_spec(first, folders)
+    parts = [first]
+    while spec is not None:
         if spec.origin is not None and spec.origin.endswith(".py"):
-            is_package = spec.submodule_search_locations is not None
-            name = "/".join(parts[: depth + 1]) + (
-                "/__init__.py" if is_package else ".py"
-            )
-            yield (
-                name,
-                Path(spec.origin),
-                full if is_package else full.rpartition(".")[0],
-            )
+            path = "/".join(parts)
+            if spec.submodule_search_locations is not None:
+                yield f"{path}/__init__.py", Path(spec.origin), ".".join(parts)
+            else:
+                yield f"{path}.py", Path(spec.origin), ".".join(parts[:-1])
+        if not inner:
+            return
+        parts.append(inner.pop(0))
+        places = list(spec.submodule_search_locations or ())
+        spec = PathFinder.find_spec(parts[-1], places)
 
 
 def _local_spec(name: str, folders: Sequence[str]) -> ModuleSpec | None:
@@ -146,49 +151,47 @@ def _local_spec(name: str, folders: Sequence[str]) -> ModuleSpec | None:
     if name in sys.stdlib_module_names or name == __name__.partition(".")[0]:
         return None
     spec = PathFinder.find_spec(name, [*folders, *sys.path])
-    with suppress(
-        ImportError, ValueError
-    ):  # ValueError: a module that was not made by an import
-        spec = spec or find_spec(name)  # packages installed as editable
-    places = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
-    return (
-        None if any(_is_installed(Path(place)) for place in places if place) else spec
-    )
+    if spec is None:
+        # ValueError: a module that was not made by an import
+        with suppress(ImportError, ValueError):
+            spec = find_spec(name)  # a package installed as editable
+    if spec is None:
+        return None
+    for place in (spec.origin, *(spec.submodule_search_locations or ())):
+        if place and _is_installed(Path(place)):
+            return None
+    return spec
 
 
 def _is_installed(place: Path) -> bool:
     """Whether a module or package lies among installed ones, also where pip has put them by --target."""
+    if _INSTALLED.intersection(place.parts):
+        return True
     around = place.parent.parent if place.name == "__init__.py" else place.parent
-    return (
-        bool(_INSTALLED & {*place.parts})
-        or next(around.glob("*.dist-info"), None) is not None
-    )
+    return next(around.glob("*.dist-info"), None) is not None
 
 
 def _comparable(file: Path) -> bytes:
     """Return the same bytes for files that compute the same, under every version of Python."""
     tree = parse_or_none(file)
-    return (
-        contents(file)
-        if tree is None
-        else repr(_plain(_without_docstrings(tree))).encode()
-    )
+    if tree is None:
+        return contents(file)
+    return repr(_plain(_without_docstrings(tree))).encode()
 
 
 def _plain(node: Any) -> Any:
     """Return a syntax tree as tuples, without the empty fields that versions of Python add."""
-    if isinstance(node, ast.AST):
-        fields = (
-            (name, _plain(value))
-            for name, value in ast.iter_fields(node)
-            if name != "kind"
-        )
-        return type(node).__name__, *(
-            field for field in fields if field[1] not in (None, ())
-        )
     if isinstance(node, list):
         return tuple(map(_plain, node))
-    return node if node is None else repr(node)
+    if not isinstance(node, ast.AST):
+        return None if node is None else repr(node)
+    plain: list[Any] = [type(node).__name__]
+    for name, child in ast.iter_fields(node):
+        value = _plain(child)
+        # `kind` is the u of u"text".
+        if name != "kind" and value not in (None, ()):
+            plain.append((name, value))
+    return tuple(plain)
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:

@@ -11,6 +11,19 @@ import tomli_w
 from scalestudy.util.errors import UserError, explain
 from scalestudy.util.files import contents
 
+LARGEST = 2**20
+"""Largest study file or site profile that is read, in bytes."""
+NUMBERS = ("a file of numbers", "Report it: scalestudy report --from {}")
+YAML = ("which is YAML", "Write it as TOML; `scalestudy init` shows how.")
+OTHERS = {
+    ".py": ("a Python script", "Train with it: scalestudy launch -n 2 {}"),
+    ".sh": ("a shell script", "Name the study file; `scalestudy init` writes one."),
+    ".yaml": YAML,
+    ".yml": YAML,
+    ".csv": NUMBERS,
+    ".json": NUMBERS,
+}
+"""Other files that users pass as study files: a description and a remedy, by suffix."""
 _COMMENT = textwrap.TextWrapper(
     100,
     initial_indent="# ",
@@ -48,21 +61,6 @@ def toml_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     return tomli_w.dumps({"value": value}).removeprefix("value = ").removesuffix("\n")
-
-
-LARGEST = 2**20
-"""Largest study file or site profile that is read, in bytes."""
-NUMBERS = ("a file of numbers", "Report it: scalestudy report --from {}")
-OTHERS = {
-    ".py": ("a Python script", "Train with it: scalestudy launch -n 2 {}"),
-    ".sh": ("a shell script", "Name the study file; `scalestudy init` writes one."),
-    **dict.fromkeys(
-        (".yaml", ".yml"),
-        ("which is YAML", "Write it as TOML; `scalestudy init` shows how."),
-    ),
-    **dict.fromkeys((".csv", ".json"), NUMBERS),
-}
-"""Other files that users pass as study files: a description and a remedy, by suffix."""
 
 
 def read_text(path: Path) -> str:

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from scalestudy.config.settings import Optimizer
+from scalestudy.config.value_types import Optimizer
 from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.tensorflow.optimizers import (
     TableSchedule,

@@ -207,7 +207,7 @@ def _index(tree: Tree) -> dict[str, list[Path]]:
     for file in tree.images:
         path = tree.relative(file)
         bare = path.with_suffix("")
-        # A set, since they are equal for files beside the table or without an extension.
+        # A set, since these are equal for files directly in the folder or without an extension.
         names = {path.as_posix(), bare.as_posix(), path.name, path.stem}
         for name in names:
             index[composed(name).lower()].append(file)
