@@ -70,29 +70,43 @@ def terms_of(
     `full_node` is the largest number of workers on one node if a term for the second node can be fitted; else
     None.
     """
-    fixed = update == "fixed"
-    # A training has n**power times as many updates as on one worker.
-    power, many = (0, "") if fixed else (-1, "/n")
-    terms = [
+    if update == "fixed":
+        terms = _terms_of_fixed_updates()
+    else:
+        terms = _terms_of_fewer_updates()
+    if full_node:
+        terms.append(_second_node(full_node, fixed=update == "fixed"))
+    return tuple(terms)
+
+
+def _terms_of_fixed_updates() -> list[ScalingTerm]:
+    """Terms of a training with as many updates on any number of workers: each update takes its exchange."""
+    return [
         ScalingTerm("compute", "/n", lambda n: 1 / n),
         ScalingTerm("fixed", "", lambda n: n**0),
-        ScalingTerm("constant", f"{many} for n ≥ 2", lambda n: (n >= 2) * n**power),
+        ScalingTerm("constant", " for n ≥ 2", lambda n: (n >= 2) * n**0),
+        ScalingTerm("log", " log₂(n)", lambda n: np.log2(n) * n**0),
+        ScalingTerm("linear", " (n − 1)", lambda n: (n - 1) * n**0),
     ]
-    if not fixed:
-        terms.append(
-            ScalingTerm(
-                "ring", " · 2(n − 1)/n²", lambda n: 2 * (n - 1) * n ** (power - 1)
-            )
-        )
-    terms.append(ScalingTerm("log", f" log₂(n){many}", lambda n: np.log2(n) * n**power))
+
+
+def _terms_of_fewer_updates() -> list[ScalingTerm]:
+    """Terms of a training with 1/n of the updates of one worker, so that exchange is paid less often."""
+    return [
+        ScalingTerm("compute", "/n", lambda n: 1 / n),
+        ScalingTerm("fixed", "", lambda n: n**0),
+        ScalingTerm("constant", "/n for n ≥ 2", lambda n: (n >= 2) * n**-1),
+        ScalingTerm("ring", " · 2(n − 1)/n²", lambda n: 2 * (n - 1) * n**-2),
+        ScalingTerm("log", " log₂(n)/n", lambda n: np.log2(n) * n**-1),
+    ]
+
+
+def _second_node(full_node: int, *, fixed: bool) -> ScalingTerm:
+    """What every update takes longer from the second node on."""
+    where = f" for n > {full_node}"
     if fixed:
-        terms.append(ScalingTerm("linear", " (n − 1)", lambda n: (n - 1) * n**power))
-    if full_node:
-        second = f"{many} for n > {full_node}"
-        terms.append(
-            ScalingTerm("second node", second, lambda n: (n > full_node) * n**power)
-        )
-    return tuple(terms)
+        return ScalingTerm("second node", where, lambda n: (n > full_node) * n**0)
+    return ScalingTerm("second node", f"/n{where}", lambda n: (n > full_node) * n**-1)
 
 
 @dataclass(frozen=True)
@@ -129,17 +143,17 @@ class ScalingFit:
     @property
     def written(self) -> str:
         """The model as text: `T(n) = 96.2 + 467/n s`."""
+        # The part that does not shrink comes first, as in Amdahl's law.
         inside = sorted(self._present, key=lambda pair: pair[0].text != "")
-        return f"T(n) = {' + '.join(f'{units.three_digits(value)}{term.text}' for term, value in inside)} s"
+        parts = [f"{units.three_digits(value)}{term.text}" for term, value in inside]
+        return f"T(n) = {' + '.join(parts)} s"
 
     @property
     def _present(self) -> list[tuple[ScalingTerm, float]]:
+        """The terms in the model with their coefficients, without those that are rounding errors."""
         small = ROUNDING * max(self.coefficients)
-        return [
-            pair
-            for pair in zip(self.terms, self.coefficients, strict=True)
-            if pair[1] > small
-        ]
+        pairs = zip(self.terms, self.coefficients, strict=True)
+        return [(term, value) for term, value in pairs if value > small]
 
     @property
     def worst(self) -> tuple[int, float]:
@@ -152,9 +166,8 @@ class ScalingFit:
         if not self.freedom:
             return Estimate(1.0)
         exponent = student(self.freedom) * math.sqrt(self.variance)
-        factor = math.exp(
-            min(exponent, 100.0)
-        )  # larger exponents bound nothing and would overflow
+        # Larger exponents bound nothing and would overflow.
+        factor = math.exp(min(exponent, 100.0))
         return Estimate(1.0, 1 / factor, factor)
 
     def seconds(self, workers: float) -> float:
@@ -172,7 +185,8 @@ class ScalingFit:
         if best <= 0:
             return Estimate(value)
         allowed = least + max(self.variance, ROUNDING**2) * student(self.freedom) ** 2
-        low, high = (self._end(shape, best, allowed, factor) for factor in (0.8, 1.25))
+        low = self._end(shape, best, allowed, 0.8)
+        high = self._end(shape, best, allowed, 1.25)
         if 0 < low < high < math.inf:
             return Estimate(value, min(value, low), max(value, high))
         return Estimate(value)
@@ -185,8 +199,10 @@ class ScalingFit:
 
         def excess(value: float) -> float:
             columns = np.vstack((self.columns, heavy * shape / value))
-            return _least_squares(columns, np.append(self.values, heavy))[1] - allowed
+            _, squares = _least_squares(columns, np.append(self.values, heavy))
+            return squares - allowed
 
+        # Steps away from the best value bracket the end, or show that there is none.
         end = best * factor
         while excess(end) < 0:
             if not 1e-9 < end / best < 1e9:
@@ -200,20 +216,17 @@ class ScalingFit:
 
     def shortest(self) -> Estimate:
         """The shortest time over all numbers of workers, with an interval as in `mean`."""
-        means = [
-            self.mean(self.counts[0] * 2**doubling) for doubling in range(DOUBLINGS)
-        ]
-        ends = [
-            (mean.low, mean.high)
-            for mean in means
-            if mean.low is not None and mean.high is not None
-        ]
-        value = min(mean.value or math.inf for mean in means)
-        if len(ends) < len(means):
-            return Estimate(value)
-        return Estimate(
-            value, min(low for low, _ in ends), min(high for _, high in ends)
-        )
+        least = math.inf
+        lows, highs = [], []
+        for doubling in range(DOUBLINGS):
+            mean = self.mean(self.counts[0] * 2**doubling)
+            least = min(least, mean.value or math.inf)
+            if mean.low is not None and mean.high is not None:
+                lows.append(mean.low)
+                highs.append(mean.high)
+        if len(lows) < DOUBLINGS:
+            return Estimate(least)
+        return Estimate(least, min(lows), min(highs))
 
 
 def fit(
@@ -225,40 +238,43 @@ def fit(
     """
     n, times = np.asarray(counts, float), np.asarray(seconds, float)
     different, place = np.unique(n, return_inverse=True)
-    if (
-        len(different) < MINIMUM_COUNTS
-        or not np.all(np.isfinite(times))
-        or np.any(times <= 0)
-    ):
+    if len(different) < MINIMUM_COUNTS:
+        return None
+    if not np.all(np.isfinite(times)) or np.any(times <= 0):
         return None
     runs = np.bincount(place)
+    # Errors of times are relative: every run is divided by the geometric mean at its number of workers.
     level = np.exp(np.bincount(place, np.log(times)) / runs)
-    columns, values = _columns(terms, n) / level[place][:, None], times / level[place]
+    columns = _columns(terms, n) / level[place][:, None]
+    values = times / level[place]
     coefficients = _choose(columns, values, len(different))
     predicted = _columns(terms, different) @ coefficients
-    residuals = (
-        level / np.maximum(predicted, level * 1e-12) - 1
-    )  # the prediction may be 0 s
-    scatter = float(np.sum((values - (np.bincount(place, values) / runs)[place]) ** 2))
+    # The prediction may be 0 s.
+    residuals = level / np.maximum(predicted, level * 1e-12) - 1
+    largest = float(np.max(np.abs(residuals)))
+    means = np.bincount(place, values) / runs
+    scatter = float(np.sum((values - means[place]) ** 2))
+    if len(n) > len(different):
+        squares = float(np.sum((columns @ coefficients - values) ** 2))
+        missed, _ = _lack(squares, scatter, len(n), len(different), coefficients)
+        lack_of_fit = missed < LEVEL and largest > SLIGHT
+    else:
+        # Single runs have no scatter to test against.
+        lack_of_fit = largest > CLEAR
     free, least = _least_squares(columns, values)
-    squares = float(np.sum((columns @ coefficients - values) ** 2))
-    missed, _ = _lack(squares, scatter, len(n), len(different), coefficients)
+    variance, freedom = _variance(least, scatter, len(n), len(different), free)
     # Intervals solve it hundreds of times. The triangular factor has the same sum of squares for any
     # coefficients, in a few rows instead of one for each run.
     _, reduced = np.linalg.qr(np.column_stack((columns, values)))
-    largest = float(np.max(np.abs(residuals)))
-    variance, freedom = _variance(least, scatter, len(n), len(different), free)
+    by_count = {}
+    for count, off in zip(different, residuals, strict=True):
+        by_count[int(count)] = float(off)
     return ScalingFit(
         terms=tuple(terms),
         coefficients=tuple(float(value) for value in coefficients),
-        counts=tuple(int(count) for count in different),
-        residuals={
-            int(count): float(off)
-            for count, off in zip(different, residuals, strict=True)
-        },
-        lack_of_fit=missed < LEVEL and largest > SLIGHT
-        if len(n) > len(different)
-        else largest > CLEAR,
+        counts=tuple(by_count),
+        residuals=by_count,
+        lack_of_fit=lack_of_fit,
         columns=reduced[:, :-1],
         values=reduced[:, -1],
         variance=variance,
@@ -270,26 +286,33 @@ def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
     """Coefficients of the chosen model, 0 for terms that are not in it, [terms]."""
     runs, terms = columns.shape
     best, least = np.zeros(terms), math.inf
-    sizes = (2,) if runs < FOR_CRITERION else range(1, min(MOST_TERMS, counts - 1) + 1)
+    sizes = range(1, min(MOST_TERMS, counts - 1) + 1)
+    if runs < FOR_CRITERION:
+        sizes = range(2, 3)
     for size in sizes:
         for others in combinations(range(1, terms), size - 1):
             chosen = [0, *others]
-            # Normalised, so that very long times do not make independent terms look collinear.
-            lengths = np.linalg.norm(columns[:, chosen], axis=0)
-            if (
-                not np.all(lengths)
-                or np.linalg.matrix_rank(columns[:, chosen] / lengths, tol=1e-9) < size
-            ):
+            if _is_collinear(columns[:, chosen]):
                 continue
             coefficients, squares = _least_squares(columns[:, chosen], values)
             criterion = runs * math.log(squares / runs + ROUNDING**2)
             if runs >= FOR_CRITERION:
                 # The variance is a parameter too.
                 criterion += 2 * (size + 1) * runs / (runs - size - 2)
+            # Of models that fit alike, the first has the fewest terms.
             if criterion < least - 1e-9:
                 best, least = np.zeros(terms), criterion
                 best[chosen] = coefficients
     return best
+
+
+def _is_collinear(columns: "Array") -> bool:
+    # Normalised, so that very long times do not make independent terms look collinear.
+    lengths = np.linalg.norm(columns, axis=0)
+    if not np.all(lengths):
+        return True
+    rank = np.linalg.matrix_rank(columns / lengths, tol=1e-9)
+    return bool(rank < columns.shape[1])
 
 
 def _lack(
@@ -305,9 +328,8 @@ def _lack(
     if freedom < 1 or inside < 1:
         return 1.0, 0.0
     between = max(0.0, squares - scatter) / freedom
-    return float(
-        fdtrc(freedom, inside, between / max(scatter / inside, ROUNDING**2))
-    ), between
+    within = max(scatter / inside, ROUNDING**2)
+    return float(fdtrc(freedom, inside, between / within)), between
 
 
 def _variance(
@@ -317,13 +339,15 @@ def _variance(
     terms = int(np.count_nonzero(free))
     missed, between = _lack(least, scatter, runs, counts, free)
     if missed < 0.05:
+        # No terms explain the means: their distance from the model is what a prediction may miss by.
         return between, counts - terms
     freedom = runs - terms
     if freedom < LEAST_FREEDOM:
         return 0.0, 0
-    return max(
-        least / freedom, scatter / (runs - counts) if runs > counts else 0.0
-    ), freedom
+    within = 0.0
+    if runs > counts:
+        within = scatter / (runs - counts)
+    return max(least / freedom, within), freedom
 
 
 def _least_squares(columns: "Array", values: "Array") -> tuple["Array", float]:
