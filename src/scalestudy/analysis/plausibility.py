@@ -8,7 +8,7 @@ Rows of one variant on unlike devices cannot be compared at all.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -21,7 +21,7 @@ from scalestudy.analysis.measures import (
     why_oversubscribed,
 )
 from scalestudy.analysis.quality import accepted_loss
-from scalestudy.analysis.runs import Key, Run, metric_label, seed_of
+from scalestudy.analysis.runs import Key, Run, Seed, metric_label, seed_of
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.to_target import Useful
@@ -94,11 +94,10 @@ def _doubts(
     measures: Measures,
     useful: Mapping[Key, Useful],
 ) -> Iterator[TableDoubt]:
-    timed = [
-        row
-        for row in rows
-        if not row.oversubscribed and not is_virtual(measures.groups[row.key])
-    ]
+    timed = []
+    for row in rows:
+        if not row.oversubscribed and not is_virtual(measures.groups[row.key]):
+            timed.append(row)
     yield from _unlike_devices(timed, measures)
     yield from _unlike_named_devices(timed, decision)
     yield from _flat_times(timed, measures)
@@ -117,22 +116,22 @@ def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[TableDo
     by_variant: dict[str, dict[frozenset[str], list[Key]]] = {}
     for row in rows:
         if devices := gpu_names(measures.groups[row.key]):
-            by_variant.setdefault(row.key.variant, {}).setdefault(devices, []).append(
-                row.key
-            )
+            kinds = by_variant.setdefault(row.key.variant, {})
+            kinds.setdefault(devices, []).append(row.key)
     for kinds in by_variant.values():
-        if len(kinds) > 1:
-            listed = "; ".join(
-                f"{', '.join(sorted(names))}: {_labels(keys)}"
-                for names, keys in kinds.items()
-            )
-            keys = tuple(key for members in kinds.values() for key in members)
-            yield TableDoubt(
-                "unlike-devices",
-                keys,
-                f"Rows ran on unlike GPUs, so their times are not comparable ({listed}). Run all rows on one"
-                " kind: CUDA_VISIBLE_DEVICES, or gpu_request and constraint in the site profile.",
-            )
+        if len(kinds) < 2:
+            continue
+        keys: list[Key] = []
+        parts = []
+        for names, members in kinds.items():
+            keys += members
+            parts.append(f"{', '.join(sorted(names))}: {_labels(members)}")
+        yield TableDoubt(
+            "unlike-devices",
+            tuple(keys),
+            f"Rows ran on unlike GPUs, so their times are not comparable ({'; '.join(parts)}). Run all rows on one"
+            " kind: CUDA_VISIBLE_DEVICES, or gpu_request and constraint in the site profile.",
+        )
 
 
 def _unlike_named_devices(
@@ -168,10 +167,9 @@ def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]
             series.setdefault(row.key.series, []).append(row)
     for members in series.values():
         first, *others = sorted(members, key=lambda row: row.workers)
-        alone = first.training_seconds.value or math.inf
-        if others and all(
-            (row.training_seconds.value or 0.0) >= FLAT * alone for row in others
-        ):
+        least = FLAT * (first.training_seconds.value or math.inf)
+        flat = all((row.training_seconds.value or 0.0) >= least for row in others)
+        if others and flat:
             yield TableDoubt(
                 "times-do-not-fall",
                 tuple(row.key for row in members),
@@ -182,17 +180,18 @@ def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]
 
 
 def _failing_everywhere(measures: Measures) -> Iterator[TableDoubt]:
-    if measures.fails_everywhere:
-        listed = ", ".join(
-            f"{count} of {count + len(measures.trained[key])} of {key.label}"
-            for key, count in measures.fails_everywhere.items()
-        )
-        yield TableDoubt(
-            "fails-everywhere",
-            tuple(measures.fails_everywhere),
-            f"Some runs of every row learn nothing ({listed}), so this is no matter of workers. They are left"
-            " out of the qualities; find out why these seeds fail before a long training.",
-        )
+    if not measures.fails_everywhere:
+        return
+    shares = []
+    for key, count in measures.fails_everywhere.items():
+        runs = count + len(measures.trained[key])
+        shares.append(f"{count} of {runs} of {key.label}")
+    yield TableDoubt(
+        "fails-everywhere",
+        tuple(measures.fails_everywhere),
+        f"Some runs of every row learn nothing ({', '.join(shares)}), so this is no matter of workers. They are left"
+        " out of the qualities; find out why these seeds fail before a long training.",
+    )
 
 
 def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[TableDoubt]:
@@ -200,14 +199,15 @@ def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[TableDoubt]:
     choice = decision.choice
     if choice is None or decision.kind == "only-smallest":
         return
-    more = sorted({row.workers for row in rows if row.key.variant == choice.variant})
-    larger = next((count for count in more if count > choice.workers), None)
-    costly = {
-        row.key.workers
-        for row in decision.passed_over
-        if row.why in ("cost", "uncertain")
-    }
-    if larger is None or larger <= SKIPPED * choice.workers or larger not in costly:
+    counts = {row.workers for row in rows if row.key.variant == choice.variant}
+    larger = min((count for count in counts if count > choice.workers), default=None)
+    if larger is None or larger <= SKIPPED * choice.workers:
+        return
+    too_costly = False
+    for row in decision.passed_over:
+        if row.key.workers == larger and row.why in ("cost", "uncertain"):
+            too_costly = True
+    if not too_costly:
         return
     least, most = 2 * choice.workers, larger // 2
     yield TableDoubt(
@@ -238,24 +238,28 @@ def _super_linear(rows: Sequence[Row]) -> Iterator[TableDoubt]:
 
 
 def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[TableDoubt]:
-    values = measures.rate.values.get(row.key, {})
-    seconds = {seed: math.log(1 / value) for seed, value in values.items() if value > 0}
+    seconds: dict[Seed, float] = {}
+    for seed, rate in measures.rate.values.get(row.key, {}).items():
+        if rate > 0:
+            seconds[seed] = math.log(1 / rate)
     groups = _two_groups(list(seconds.values()))
-    if why_oversubscribed(measures.groups[row.key]) or groups is None:
+    if groups is None or why_oversubscribed(measures.groups[row.key]):
         return
     fast, slow = groups
     if min(slow) - max(fast) < math.log(APART):
         return
     slower = math.exp(sum(slow) / len(slow) - sum(fast) / len(fast)) - 1
-    runs = [
-        run
-        for run in measures.groups[row.key]
-        if seconds.get(seed_of(run), -math.inf) >= min(slow)
-    ]
-    hosts = sorted({host for run in runs for host in _hosts(run)})
-    others = [run for run in measures.groups[row.key] if run not in runs]
-    shared = {host for run in others for host in _hosts(run)}
-    where = f" (on {', '.join(hosts)})" if hosts and not shared & set(hosts) else ""
+    slow_runs, fast_runs = [], []
+    for run in measures.groups[row.key]:
+        if seconds.get(seed_of(run), -math.inf) >= min(slow):
+            slow_runs.append(run)
+        else:
+            fast_runs.append(run)
+    hosts = _hosts(slow_runs)
+    where = ""
+    # A node that some fast runs used as well is not what slows the others down.
+    if hosts and not hosts & _hosts(fast_runs):
+        where = f" (on {', '.join(sorted(hosts))})"
     yield TableDoubt(
         "two-groups-of-times",
         (row.key,),
@@ -267,11 +271,8 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[TableDoubt]:
 def _two_groups_of_qualities(
     row: Row, measures: Measures, decision: Decision
 ) -> Iterator[TableDoubt]:
-    values = [
-        value
-        for value in measures.quality.values.get(row.key, {}).values()
-        if math.isfinite(value)
-    ]
+    qualities = measures.quality.values.get(row.key, {}).values()
+    values = [value for value in qualities if math.isfinite(value)]
     groups = _two_groups(values)
     if groups is None or measures.failed.get(row.key):
         return
@@ -279,12 +280,13 @@ def _two_groups_of_qualities(
     margin = accepted_loss(sum(high) / len(high), row.sense, decision.criteria.margin)
     if min(high) - max(low) <= 2 * margin:
         return
-    means = [f"{sum(group) / len(group):.{row.digits}f}" for group in (low, high)]
+    low_mean = f"{sum(low) / len(low):.{row.digits}f}"
+    high_mean = f"{sum(high) / len(high):.{row.digits}f}"
     yield TableDoubt(
         "two-groups-of-qualities",
         (row.key,),
         f"The training of {row.key.label} is unstable: {len(low)} of {len(values)} seeds end at"
-        f" {metric_label(row.metric)} {means[0]}, the others at {means[1]}. A mean describes neither; try a"
+        f" {metric_label(row.metric)} {low_mean}, the others at {high_mean}. A mean describes neither; try a"
         " lower rate or a warm-up.",
     )
 
@@ -295,12 +297,15 @@ def _two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | No
         return None
     ordered = sorted(values)
     gaps = [later - earlier for earlier, later in pairwise(ordered)]
-    place = gaps.index(max(gaps)) + 1
+    widest = max(gaps)
+    place = gaps.index(widest) + 1
     low, high = ordered[:place], ordered[place:]
     if min(len(low), len(high)) < FEWEST_IN_GROUPS // 2:
         return None
     within = max(low[-1] - low[0], high[-1] - high[0])
-    return (low, high) if max(gaps) > TIGHT * within and max(gaps) > 0 else None
+    if widest <= 0 or widest <= TIGHT * within:
+        return None
+    return low, high
 
 
 def _unclear_samples(
@@ -308,19 +313,16 @@ def _unclear_samples(
 ) -> Iterator[TableDoubt]:
     """A choice that may need more samples for the same quality, so that it does not keep the target."""
     choice, price = decision.choice, decision.price
-    if (
-        choice is None
-        or price is None
-        or choice not in useful
-        or choice in decision.samples
-    ):
+    if choice is None or price is None or choice not in useful:
         return
+    if choice in decision.samples:
+        return  # the decision allows for them already
     ratio = useful[choice].ratio
     if ratio.value is None or ratio.value < MORE_SAMPLES:
         return
     same_quality = price.efficiency.times(ratio.inverse())
     least = decision.target - decision.criteria.zone
-    lowest = same_quality.low if same_quality.low is not None else same_quality.value
+    lowest = same_quality.value if same_quality.low is None else same_quality.low
     if lowest is not None and lowest < least:
         yield TableDoubt(
             "samples-unclear",
@@ -332,15 +334,16 @@ def _unclear_samples(
 
 def _with_ends(estimate: Estimate) -> str:
     text = f"{estimate.value:.2f}"
-    return (
-        text
-        if estimate.low is None
-        else f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"
-    )
+    if estimate.low is None:
+        return text
+    return f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"
 
 
-def _hosts(run: Run) -> list[str]:
-    return run.result.hosts or [rank.host for rank in run.ranks]
+def _hosts(runs: Iterable[Run]) -> set[str]:
+    hosts: set[str] = set()
+    for run in runs:
+        hosts.update(run.result.hosts or [rank.host for rank in run.ranks])
+    return hosts
 
 
 def _labels(keys: Sequence[Key]) -> str:

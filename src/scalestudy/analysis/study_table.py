@@ -153,21 +153,13 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
     first = runs[0].result
     trained = measures.trained[key]
     samples = {run.result.samples_processed for run in runs}
-    qualities = [
-        run.result.quality for run in trained if run.result.quality is not None
-    ]
-    ordered = (
-        sense.better is not None
-        and len(qualities) == len(trained) > 0
-        and all(map(math.isfinite, qualities))
-    )
     return Row(
         key=key,
         implementation=first.implementation,
         communication=first.communication,
         seeds=tuple(run.result.seed for run in runs),
         global_batch=first.global_batch,
-        samples_processed=next(iter(samples)) if len(samples) == 1 else None,
+        samples_processed=samples.pop() if len(samples) == 1 else None,
         throughput=measures.throughput.mean(key),
         training_seconds=measures.training_seconds.mean(key),
         wall_seconds=measures.wall_seconds.mean(key),
@@ -185,10 +177,22 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
         failed_runs=len(measures.failed[key]),
         timings=sum(run.is_timing for run in runs),
         quality_of=_trained_row(key, measures),
-        worst_quality=(min if sense.better == "higher" else max)(qualities)
-        if ordered
-        else None,
+        worst_quality=_worst_quality(trained, sense),
     )
+
+
+def _worst_quality(runs: Sequence[Run], sense: Sense) -> float | None:
+    """None if a run lacks a finite quality, or if it is not known which is better."""
+    if sense.better is None or not runs:
+        return None
+    qualities = []
+    for run in runs:
+        if run.result.quality is None or not math.isfinite(run.result.quality):
+            return None
+        qualities.append(run.result.quality)
+    if sense.better == "higher":
+        return min(qualities)
+    return max(qualities)
 
 
 def _trained_row(key: Key, measures: Measures) -> Key | None:
@@ -201,20 +205,16 @@ def _trained_row(key: Key, measures: Measures) -> Key | None:
 
 def best_single(rows: Sequence[Row], metric: str | None = None) -> Row | None:
     """The one-worker row with the best quality by `metric`, or by any; None if none learned anything."""
-    singles = [
-        row
-        for row in rows
-        if row.workers == 1
-        and row.metric == (metric or row.metric)
-        and row.sense.better is not None
-        and not row.verdict.failed
-        and row.quality.value is not None
-    ]
-    return max(
-        singles,
-        key=lambda row: gain(row.quality.value or 0.0, row.sense.better or "higher"),
-        default=None,
-    )
+    best, highest = None, -math.inf
+    for row in rows:
+        if row.workers != 1 or row.metric != (metric or row.metric):
+            continue
+        if row.sense.better is None or row.verdict.failed or row.quality.value is None:
+            continue
+        quality = gain(row.quality.value, row.sense.better)
+        if best is None or quality > highest:
+            best, highest = row, quality
+    return best
 
 
 _Column = tuple[Kind, str | Callable[[Row], Any]]
@@ -293,16 +293,17 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
 
 def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Rows as dictionaries with the names of `columns`; numbers that are not finite become None."""
-    names = sorted({name for row in rows for name in row.key.swept})
-    return [
-        {
-            name: _cell(row, *_COLUMNS[name])
-            if name in _COLUMNS
-            else row.key.swept.get(name)
-            for name in columns(names)
-        }
-        for row in rows
-    ]
+    names = columns(sorted({name for row in rows for name in row.key.swept}))
+    table = []
+    for row in rows:
+        record = {}
+        for name in names:
+            if name in _COLUMNS:
+                record[name] = _cell(row, *_COLUMNS[name])
+            else:
+                record[name] = row.key.swept.get(name)
+        table.append(record)
+    return table
 
 
 def _cell(row: Row, _: Kind, of: str | Callable[[Row], Any]) -> Any:
@@ -326,36 +327,30 @@ def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
         "float": pl.Float64,
         "flag": pl.Boolean,
     }
-    names, table = (
-        sorted({name for row in rows for name in row.key.swept}),
-        records(rows),
-    )
-    values = {name: [record[name] for record in table] for name in columns(names)}
-    return pl.DataFrame(
-        [
-            pl.Series(name, column, types[_COLUMNS[name][0]])
-            if name in _COLUMNS
-            else _swept(name, column)
-            for name, column in values.items()
-        ]
-    )
+    table = records(rows)
+    series = []
+    for name in columns(sorted({name for row in rows for name in row.key.swept})):
+        values = [record[name] for record in table]
+        if name in _COLUMNS:
+            kind, _ = _COLUMNS[name]
+            series.append(pl.Series(name, values, types[kind]))
+        else:
+            series.append(_swept(name, values))
+    return pl.DataFrame(series)
 
 
 def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":
     """A data frame with one row per run: its settings and its measurements."""
     import polars as pl
 
-    series = [
-        pl.Series(field, [_value(run, field) for run in runs], strict=False)
-        for field in RUN_FIELDS
-    ]
-    swept = [
-        _swept(name, [run.result.swept.get(name) for run in runs])
-        for name in swept_keys(runs)
-    ]
-    return pl.DataFrame(
-        [*series, *swept, pl.Series("folder", [run.folder for run in runs], pl.String)]
-    )
+    series = []
+    for field in RUN_FIELDS:
+        values = [_value(run, field) for run in runs]
+        series.append(pl.Series(field, values, strict=False))
+    for name in swept_keys(runs):
+        series.append(_swept(name, [run.result.swept.get(name) for run in runs]))
+    series.append(pl.Series("folder", [run.folder for run in runs], pl.String))
+    return pl.DataFrame(series)
 
 
 def _value(run: Run, field: str) -> Any:
@@ -363,7 +358,9 @@ def _value(run: Run, field: str) -> Any:
         return " ".join(run.result.hosts)
     # Records that lack the direction took the highest value as the best.
     unknown = run.result.better is None and quality_sense([run]).better != "higher"
-    return None if unknown and field.startswith("best_") else getattr(run.result, field)
+    if unknown and field.startswith("best_"):
+        return None
+    return getattr(run.result, field)
 
 
 def _swept(name: str, values: list[Any]) -> "pl.Series":
@@ -371,14 +368,13 @@ def _swept(name: str, values: list[Any]) -> "pl.Series":
     import polars as pl
 
     kinds = {type(value) for value in values if value is not None}
-    if kinds == {int, float}:
-        return pl.Series(
-            name,
-            [None if value is None else float(value) for value in values],
-            pl.Float64,
-        )
     if len(kinds) == 1 and kinds <= {bool, int, float, str}:
         return pl.Series(name, values)
-    return pl.Series(
-        name, [None if value is None else str(value) for value in values], pl.String
-    )
+    if kinds == {int, float}:
+        return pl.Series(name, _converted(values, float), pl.Float64)
+    return pl.Series(name, _converted(values, str), pl.String)
+
+
+def _converted(values: Sequence[Any], kind: Callable[[Any], Any]) -> list[Any]:
+    """The values in another type; None stays None."""
+    return [None if value is None else kind(value) for value in values]

@@ -9,13 +9,18 @@ compared by seed on logarithms. At one number of workers and one global batch, s
 same updates: the row with the most trainings gives r for all of them, also where it has no times (`virtual`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import isfinite
 from typing import NamedTuple
 
-from scalestudy.analysis.measures import Measures, build_measure, is_asynchronous
+from scalestudy.analysis.measures import (
+    Measure,
+    Measures,
+    build_measure,
+    is_asynchronous,
+)
 from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
 from scalestudy.analysis.statistics import LOGARITHM, NOTHING, ONE, Estimate
@@ -69,29 +74,17 @@ def useful_speed_ups(
         runs, better = measures.groups[key], measures.senses[key].better
         if better is None or is_asynchronous(runs):
             continue
-        one = runs[0].result
-        updates = _Updates(
-            one.engine, one.metric, key.variant, key.workers, one.global_batch
-        )
-        alike.setdefault(updates, []).append(key)
-        trainings[key] = {
-            seed_of(run): _samples_until(run, target, better)
-            for run in runs
-            if _has_qualities(run)
-        }
-    sources = {
-        updates: max(members, key=lambda key: len(trainings[key]))
-        for updates, members in alike.items()
-    }
-    sources = {updates: key for updates, key in sources.items() if trainings[key]}
-    complete = {
-        key: {seed: needed for seed, needed in trainings[key].items() if needed}
-        for key in sources.values()
-        if all(trainings[key].values())
-    }
-    needed = build_measure(
-        complete, dict.fromkeys(complete, LOGARITHM), [list(complete)], LOGARITHM
-    )
+        alike.setdefault(_updates_of(key, runs), []).append(key)
+        trainings[key] = {}
+        for run in runs:
+            if _has_qualities(run):
+                trainings[key][seed_of(run)] = _samples_until(run, target, better)
+    sources: dict[_Updates, Key] = {}
+    for updates, members in alike.items():
+        source = max(members, key=lambda key: len(trainings[key]))
+        if trainings[source]:
+            sources[updates] = source
+    needed = _samples_of_complete_rows(sources.values(), trainings)
     firsts: dict[tuple[str | None, ...], _Updates] = {}
     for updates in sorted(sources, key=lambda updates: updates.workers):
         firsts.setdefault(updates[:3], updates)
@@ -99,24 +92,24 @@ def useful_speed_ups(
     for updates, source in sources.items():
         first = firsts[updates[:3]]
         baseline = sources[first]
-        same_batch = (
-            updates.global_batch is not None
-            and updates.global_batch == first.global_batch
-        )
+        same_batch = False
+        if updates.global_batch is not None:
+            same_batch = updates.global_batch == first.global_batch
         ratio = NOTHING
         if same_batch or source == baseline:
             ratio = ONE
-        elif source in complete and baseline in complete:
+        elif source in needed.values and baseline in needed.values:
             ratio = needed.ratio(source, baseline)
-        reached = [needed for needed in trainings[source].values() if needed]
+        samples = trainings[source].values()
+        reached = tuple(number for number in samples if number)
         for key in alike[updates]:
             speed = speed_up(key, measures)
             steady = speed.steady if speed.against == first.workers else NOTHING
             answers[key] = Useful(
                 target,
                 len(reached),
-                len(trainings[source]),
-                tuple(reached),
+                len(samples),
+                reached,
                 ratio,
                 steady.times(ratio.inverse()),
                 same_batch and source != baseline,
@@ -126,12 +119,30 @@ def useful_speed_ups(
     return answers
 
 
+def _updates_of(key: Key, runs: Sequence[Run]) -> _Updates:
+    one = runs[0].result
+    return _Updates(one.engine, one.metric, key.variant, key.workers, one.global_batch)
+
+
+def _samples_of_complete_rows(
+    keys: Iterable[Key], trainings: Mapping[Key, Mapping[Seed, float | None]]
+) -> Measure:
+    """Samples until the target of the rows of which all runs reached it."""
+    complete: dict[Key, dict[Seed, float]] = {}
+    for key in keys:
+        reached = {seed: number for seed, number in trainings[key].items() if number}
+        if len(reached) == len(trainings[key]):
+            complete[key] = reached
+    scales = dict.fromkeys(complete, LOGARITHM)
+    return build_measure(complete, scales, [list(complete)], LOGARITHM)
+
+
 def _has_qualities(run: Run) -> bool:
     """Whether the epochs of a run hold the quality and their samples."""
     qualities = epoch_values(run.epochs, "validation", run.result.metric)
-    return any(
-        quality is not None for quality in qualities
-    ) and None not in epoch_values(run.epochs, "samples")
+    if all(quality is None for quality in qualities):
+        return False
+    return None not in epoch_values(run.epochs, "samples")
 
 
 def _samples_until(run: Run, target: float, better: Better) -> float | None:
@@ -140,17 +151,17 @@ def _samples_until(run: Run, target: float, better: Better) -> float | None:
     samples = epoch_values(run.epochs, "samples")
     wanted, before = gain(target, better), 0.0
     chance = run.result.constant_quality
+    # A model begins at chance, as far as that is known.
     best = None if chance is None else gain(chance, better)
     for seen, quality in zip(accumulate(samples), qualities, strict=True):
         if quality is None or not isfinite(quality):
             continue
         reached = gain(quality, better)
         if reached >= wanted:
-            share = (
-                1.0
-                if best is None or best >= wanted
-                else (wanted - best) / (reached - best)
-            )
+            share = 1.0
+            if best is not None and best < wanted:
+                share = (wanted - best) / (reached - best)
             return float(before + share * (seen - before))
-        before, best = float(seen), reached if best is None else max(best, reached)
+        before = float(seen)
+        best = reached if best is None else max(best, reached)
     return None
