@@ -75,9 +75,9 @@ def fit_critical_batch(samples: Mapping[int, Sequence[float]]) -> CriticalBatch 
     curve, freedom = design @ solution, len(batches) - 2
     covariance = inverse * float(np.square(needed - curve).sum()) / freedom
     deviations = np.abs(needed / curve - 1)
+    worst = int(deviations.argmax())
     reach = student(freedom) * math.sqrt(covariance[0, 0])
     low, high = float(solution[0]) - reach, float(solution[0]) + reach
-    worst = int(deviations.argmax())
     return CriticalBatch(
         tuple(batches),
         Estimate(float(solution[0]), low, high),
@@ -101,14 +101,17 @@ def _ratio(
 
     a, b = np.array(top), np.array(bottom)
     over, under = float(a @ solution), float(b @ solution)
+    # The ends solve second * r**2 - 2 * first * r + zeroth = 0.
     t2 = student(freedom) ** 2
     second = under**2 - t2 * float(b @ covariance @ b)
     first = over * under - t2 * float(a @ covariance @ b)
     zeroth = over**2 - t2 * float(a @ covariance @ a)
     root = math.sqrt(max(0.0, first**2 - second * zeroth))
-    value, low = (
-        over / under,
-        max(0.0, zeroth / (first + root)) if first + root > 0 else 0.0,
-    )
+    low = 0.0
+    if first + root > 0:
+        low = max(0.0, zeroth / (first + root))
     # If the denominator may be zero, there is no upper end.
-    return Estimate(value, low, (first + root) / second if second > 0 else None)
+    high = None
+    if second > 0:
+        high = (first + root) / second
+    return Estimate(over / under, low, high)

@@ -16,10 +16,9 @@ def nearest_passed_over(decision: Decision, most: int) -> list[PassedOver]:
     if choice is None:
         return []
     alike = [row for row in decision.passed_over if row.key.variant == choice.variant]
-    larger = sorted(
-        {row.key.workers for row in alike if row.key.workers > choice.workers}
-    )
-    near = [row for row in alike if row.key.workers in (choice.workers, *larger[:1])]
-    rest = [row for row in decision.passed_over if row not in near]
-    rest.sort(key=lambda row: row.key.workers)
-    return (near or rest)[:most]
+    larger = [row.key.workers for row in alike if row.key.workers > choice.workers]
+    counts = {choice.workers, min(larger, default=choice.workers)}
+    near = [row for row in alike if row.key.workers in counts]
+    if near:
+        return near[:most]
+    return sorted(decision.passed_over, key=lambda row: row.key.workers)[:most]

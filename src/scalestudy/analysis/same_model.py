@@ -39,7 +39,7 @@ def keep_models_apart(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
         models = _models(members)
         names = dict.fromkeys(models.values())
         if len(names) > 1:
-            named |= {id(run): models[id(run)] for run in members if id(run) in models}
+            named |= models
             sentences.append(
                 f"Runs with the same settings trained different models ({_listed(names)}), which are kept"
                 f" apart. {_REMEDY}"
@@ -53,22 +53,20 @@ def keep_models_apart(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 
 def _models(runs: Iterable[Run]) -> Mapping[int, str]:
     """Name of the model of each run that recorded one, by the run's id."""
-    recorded = {
-        id(run): (run.result.parameters, run.result.shapes_digest)
-        for run in runs
-        if run.result.parameters is not None
-    }
+    recorded: dict[int, tuple[int, str]] = {}
     shapes: dict[int, set[str]] = defaultdict(set)
-    for parameters, digest in recorded.values():
-        assert parameters is not None
+    for run in runs:
+        parameters, digest = run.result.parameters, run.result.shapes_digest
+        if parameters is None:
+            continue
+        recorded[id(run)] = parameters, digest
         if digest:
             shapes[parameters].add(digest)
     names = {}
-    for run, (parameters, digest) in recorded.items():
-        assert parameters is not None
-        names[run] = f"{parameters:,} parameters"
+    for place, (parameters, digest) in recorded.items():
+        names[place] = f"{parameters:,} parameters"
         if len(shapes[parameters]) > 1:  # as many, in other layers
-            names[run] += f", shapes {digest[:6] or 'unknown'}"
+            names[place] += f", shapes {digest[:6] or 'unknown'}"
     return names
 
 
@@ -81,15 +79,17 @@ def _unequal_beginnings(runs: Iterable[Run]) -> list[str]:
             block = result.seed, *(repr(result.swept.get(name)) for name in REPEATS)
             row = result.strategy, result.workers
             begun[row, block].setdefault(result.initial_digest, result.name)
-    return next(
-        (list(names.values()) for names in begun.values() if len(names) > 1), []
-    )
+    for names in begun.values():
+        if len(names) > 1:
+            return list(names.values())
+    return []
 
 
 def _listed(names: Iterable[str]) -> str:
     every = list(names)
+    text = "; ".join(every[:MOST_NAMED])
     left = len(every) - MOST_NAMED
-    return "; ".join(every[:MOST_NAMED]) + (f"; and {left} more" if left > 0 else "")
+    return f"{text}; and {left} more" if left > 0 else text
 
 
 def _under(run: Run, model: str | None) -> Run:

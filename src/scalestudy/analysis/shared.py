@@ -43,15 +43,12 @@ class SharedRun(Record):
             raise ValueError(
                 f"epochs.validation: not an object with a list for each metric: {metrics!r:.50}"
             )
-        columns = {
-            name: values for name, values in self.epochs.items() if name != "validation"
-        }
-        columns |= {f"validation.{name}": values for name, values in metrics.items()}
-        count = (
-            len(self.epochs["epoch"])
-            if isinstance(self.epochs.get("epoch"), list)
-            else 0
-        )
+        columns = dict(self.epochs)
+        columns.pop("validation", None)
+        for name, values in metrics.items():
+            columns[f"validation.{name}"] = values
+        epochs = self.epochs.get("epoch")
+        count = len(epochs) if isinstance(epochs, list) else 0
         for name, values in columns.items():
             if not isinstance(values, list) or len(values) != count:
                 raise ValueError(
@@ -99,23 +96,19 @@ class SharedStudy(Record):
     def findings(self, target_quality: float | None = None) -> Findings:
         """Analyse the runs like those of a study's folder."""
         tuned = any("train.learning_rate" in run.result.swept for run in self.runs)
-        rule = rate_rule(
-            str(self.asked.get("train.learning_rate_scaling")), tuned=tuned
-        )
+        scaling = str(self.asked.get("train.learning_rate_scaling"))
+        runs = []
+        for run in self.runs:
+            runs.append(Run(run.result, _epochs(run.epochs), None, tuple(run.ranks)))
+        margin = None
+        if self.margin is not None:
+            margin = QualityMargin.parse(self.margin)
         return analyse(
             self.study,
-            [
-                Run(run.result, _epochs(run.epochs), None, tuple(run.ranks))
-                for run in self.runs
-            ],
-            criteria=Criteria(
-                bill=self.bill,
-                margin=None
-                if self.margin is None
-                else QualityMargin.parse(self.margin),
-            ),
+            runs,
+            criteria=Criteria(bill=self.bill, margin=margin),
             target_quality=target_quality,
-            rate_rule=rule,
+            rate_rule=rate_rule(scaling, tuned=tuned),
         )
 
     @property
@@ -170,23 +163,16 @@ def _refuse_controls(value: Any, key: str) -> None:
 
 
 def _epochs(columns: dict[str, Any]) -> tuple[EpochRecord, ...]:
+    """The epochs from a list for each value; values that an epoch lacks are null."""
+    epochs = []
     metrics = columns.get("validation", {})
-    rows = [
-        {
-            name: values[place]
-            for name, values in columns.items()
-            if name != "validation"
-        }
-        | {"validation": {name: values[place] for name, values in metrics.items()}}
-        for place in range(len(columns.get("epoch", ())))
-    ]
-    return tuple(
-        EpochRecord.model_validate(
-            _known(row | {"validation": _known(row["validation"])})
-        )
-        for row in rows
-    )
-
-
-def _known(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value is not None}
+    for place in range(len(columns.get("epoch", ()))):
+        row: dict[str, Any] = {"validation": {}}
+        for name, values in columns.items():
+            if name != "validation" and values[place] is not None:
+                row[name] = values[place]
+        for name, values in metrics.items():
+            if values[place] is not None:
+                row["validation"][name] = values[place]
+        epochs.append(EpochRecord.model_validate(row))
+    return tuple(epochs)

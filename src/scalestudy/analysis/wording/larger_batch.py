@@ -1,6 +1,6 @@
 """Sentences on what the larger global batch of more workers costs: quality, its cause and cure, and samples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from scalestudy.analysis.larger_batch import LEAST_BATCHES, fit_critical_batch
 from scalestudy.analysis.measures import Measures, find_baseline, gather_keys
@@ -8,6 +8,8 @@ from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row
+from scalestudy.analysis.to_target import Useful
+from scalestudy.util.text import join_words
 
 MISFIT = 0.1
 """Relative deviation of a mean from the curve that is worth a sentence."""
@@ -19,83 +21,86 @@ def quality_holds(verdicts: Mapping[Key, Verdict]) -> list[str]:
     found: list[tuple[int, str]] = []
     for members in gather_keys(verdicts, lambda key: key.series).values():
         rising = sorted(members, key=lambda key: key.workers)
-        kinds = [verdicts[key].kind for key in rising]
-        if len(rising) < 2 or {"unknown", "no-direction", "no-margin"} & {*kinds}:
+        kinds = {verdicts[key].kind for key in rising}
+        if len(rising) < 2 or kinds & {"unknown", "no-direction", "no-margin"}:
             continue
-        held = next(
-            (place for place, kind in enumerate(kinds) if kind not in HOLDS),
-            len(rising),
-        )
-        most = rising[held - 1].workers if held else 0
-        text = (
-            f"Quality holds up to {most} workers"
-            if most > 1
-            else "Quality holds on no larger number of workers"
-        )
-        text += f" with {rising[0].details}" if rising[0].swept else ""
-        if held < len(rising):
-            text += f"; on {rising[held].workers}: {verdicts[rising[held]].sentence}"
+        most, lost = 0, None
+        for key in rising:
+            if verdicts[key].kind not in HOLDS:
+                lost = key
+                break
+            most = key.workers
+        text = "Quality holds on no larger number of workers"
+        if most > 1:
+            text = f"Quality holds up to {most} workers"
+        if rising[0].swept:
+            text += f" with {rising[0].details}"
+        if lost is not None:
+            text += f"; on {lost.workers}: {verdicts[lost].sentence}"
         found.append((most, f"{text}."))
-    return [text for _, text in sorted(found, key=lambda pair: -pair[0])]
+    found.sort(key=lambda pair: -pair[0])
+    return [text for _, text in found]
 
 
 def causes(verdicts: Mapping[Key, Verdict], measures: Measures) -> list[str]:
     """Why rows with a larger global batch are worse, and what cures it: one sentence for each variant."""
-    worse = [
-        key
-        for key, verdict in verdicts.items()
-        if verdict.seems_worse and key.workers > 1
-    ]
+    worse = []
+    for key, verdict in verdicts.items():
+        if verdict.seems_worse and key.workers > 1:
+            worse.append(key)
     sentences = []
     for members in gather_keys(worse, lambda key: key.variant).values():
         key = min(members, key=lambda key: key.workers)
-        baseline = find_baseline(key, measures.groups)
-        ours = measures.groups[key][0].result
-        theirs = measures.groups[baseline][0].result if baseline else None
-        if (
-            not baseline
-            or not theirs
-            or not ours.global_batch
-            or not theirs.global_batch
-        ):
+        cause = _cause(key, measures)
+        if not cause:
             continue
-        factor = ours.global_batch / theirs.global_batch
-        if factor <= 1:
-            continue
-        on = f"{key.workers} workers{f' ({key.details})' if key.swept else ''}"
-        text = (
-            f"On {on} the global batch is {factor:g} times that of {baseline.workers}"
-        )
-        if ours.updates and theirs.updates:
-            text += f", so a training makes {ours.updates:,} updates instead of {theirs.updates:,}"
-        cured = next(
-            (
-                other.details
-                for other, verdict in verdicts.items()
-                if other.workers == key.workers
-                and other.swept
-                and verdict.kind == "no-worse"
-            ),
-            None,
-        )
+        cured = _cured_by(key.workers, verdicts)
         if cured:
             cure = f"With {cured}, {key.workers} workers are no worse"
         else:
             counts = ",".join(map(str, sorted({other.workers for other in members})))
             cure = f"Search a rate and a warm-up: `scalestudy recipe STUDY --workers {counts}`"
-        sentences.append(f"{text}. {cure}.")
+        sentences.append(f"{cause}. {cure}.")
     return sentences
+
+
+def _cause(key: Key, measures: Measures) -> str:
+    """How much larger a row's global batch is than its baseline's; "" if it is not, or is unknown."""
+    baseline = find_baseline(key, measures.groups)
+    if not baseline:
+        return ""
+    ours = measures.groups[key][0].result
+    theirs = measures.groups[baseline][0].result
+    if not ours.global_batch or not theirs.global_batch:
+        return ""
+    factor = ours.global_batch / theirs.global_batch
+    if factor <= 1:
+        return ""
+    workers = f"{key.workers} workers"
+    if key.swept:
+        workers += f" ({key.details})"
+    text = (
+        f"On {workers} the global batch is {factor:g} times that of {baseline.workers}"
+    )
+    if ours.updates and theirs.updates:
+        text += f", so a training makes {ours.updates:,} updates instead of {theirs.updates:,}"
+    return text
+
+
+def _cured_by(workers: int, verdicts: Mapping[Key, Verdict]) -> str:
+    """The first swept values with which as many workers are no worse; "" if there are none."""
+    for key, verdict in verdicts.items():
+        if key.workers == workers and key.swept and verdict.kind == "no-worse":
+            return key.details
+    return ""
 
 
 def usefulness(row: Row) -> str:
     """A sentence on the useful speed-up of the chosen row; empty if it is unknown or equals the speed-up."""
     useful = row.useful
-    if (
-        useful is None
-        or useful.speedup.value is None
-        or useful.by_construction
-        or useful.source == useful.baseline
-    ):
+    if useful is None or useful.speedup.value is None:
+        return ""
+    if useful.by_construction or useful.source == useful.baseline:
         return ""
     return (
         f"It is {_words(useful.speedup)} times as useful as {useful.baseline.label}: it needs"
@@ -106,31 +111,33 @@ def usefulness(row: Row) -> str:
 
 def samples_needed(rows: Sequence[Row]) -> list[str]:
     """Samples to the target quality on each number of workers, and the critical batch, one list item each."""
-    found = {
-        row.key: row.useful
-        for row in rows
-        if row.useful and not row.useful.by_construction
-    }
-    by_source = {useful.source: useful for useful in found.values()}
+    by_source: dict[Key, Useful] = {}
+    for row in rows:
+        if row.useful and not row.useful.by_construction:
+            by_source[row.useful.source] = row.useful
     digits = {row.key: row.digits for row in rows}
-    metric = next((metric_label(row.metric) for row in rows), "")
+    metric = metric_label(rows[0].metric) if rows else ""
     sentences = []
     for members in gather_keys(by_source, lambda key: key.variant).values():
-        others = [key for key in members if key != by_source[key].baseline]
-        unreached = [key for key in others if by_source[key].reached == 0]
-        for key in others:
+        unreached = []
+        for key in members:
             useful = by_source[key]
+            if key == useful.baseline:
+                continue
             goal = f"{metric} {useful.target:.{digits[key]}f}"
             if useful.ratio.value is not None:
-                sentences.append(
-                    f"{key.label}: {_words(useful.ratio)} times the samples of {useful.baseline.label} to {goal}."
-                )
-            elif key not in unreached:
-                sentences.append(
-                    f"{key.label}: {useful.reached} of {useful.runs} runs reached {goal}."
-                )
+                ratio, baseline = _words(useful.ratio), useful.baseline.label
+                text = f"{ratio} times the samples of {baseline} to {goal}"
+                sentences.append(f"{key.label}: {text}.")
+            elif useful.reached == 0:
+                unreached.append(key)
+            else:
+                text = f"{useful.reached} of {useful.runs} runs reached {goal}"
+                sentences.append(f"{key.label}: {text}.")
         if unreached:
-            goal = f"{metric} {by_source[unreached[0]].target:.{digits[unreached[0]]}f}"
+            # One sentence for all: a large sweep may hold a hundred such rows.
+            first = unreached[0]
+            goal = f"{metric} {by_source[first].target:.{digits[first]}f}"
             runs = sum(by_source[key].runs for key in unreached)
             sentences.append(
                 f"{_together(unreached)}: 0 of {runs} runs reached {goal}."
@@ -144,44 +151,32 @@ def _together(keys: Sequence[Key]) -> str:
     first, *others = keys
     if not others:
         return first.label
-    *counts, last = (str(key.workers) for key in keys)
+    counts = join_words([str(key.workers) for key in keys])
     details = f" ({first.details})" if first.details else ""
-    return f"{first.strategy} on {', '.join(counts)} and {last} workers{details}"
+    return f"{first.strategy} on {counts} workers{details}"
 
 
 def _critical(rows: Sequence[Row]) -> list[str]:
     """The critical batch of rows that differ in their workers; nothing if the global batch is the same."""
-    complete = {
-        row.global_batch: row.useful.samples
-        for row in rows
-        if row.useful and row.global_batch and row.useful.reached == row.useful.runs
-    }
-    counts = sorted(row.workers for row in rows)
-    if len(counts) < 2 or len({row.global_batch for row in rows}) < 2:
+    if len(rows) < 2 or len({row.global_batch for row in rows}) < 2:
         return []
+    complete: dict[int, Sequence[float]] = {}
+    for row in rows:
+        useful = row.useful
+        if useful and row.global_batch and useful.reached == useful.runs:
+            complete[row.global_batch] = useful.samples
     if len(complete) < LEAST_BATCHES:
-        missing = LEAST_BATCHES - len(counts)
-        more = [str(n) for power in range(12) if (n := 2**power) not in counts][
-            : max(0, missing)
-        ]
-        remedy = (
-            f"add {' and '.join(more)} workers (`virtual` will do)"
-            if more
-            else "train for more epochs"
-        )
         return [
             f"A critical batch takes {LEAST_BATCHES} global batches with which all runs reach the target, and"
-            f" there are {len(complete)}: {remedy}."
+            f" there are {len(complete)}: {_more_batches({row.workers for row in rows}, len(rows))}."
         ]
     fitted = fit_critical_batch(complete)
     if fitted is None:
         return [
             f"Up to a global batch of {max(complete):,}, larger batches need no more samples."
         ]
-    first, last = (
-        min(rows, key=lambda row: row.workers),
-        max(rows, key=lambda row: row.workers),
-    )
+    first = min(rows, key=lambda row: row.workers)
+    last = max(rows, key=lambda row: row.workers)
     assert first.global_batch is not None
     assert last.global_batch is not None
     predicted = fitted.ratio(2 * last.global_batch, first.global_batch)
@@ -194,11 +189,24 @@ def _critical(rows: Sequence[Row]) -> list[str]:
     return [text]
 
 
+def _more_batches(counts: Collection[int], rows: int) -> str:
+    """What gives a study enough global batches: the first powers of two of workers that it lacks."""
+    others = [2**power for power in range(12) if 2**power not in counts]
+    more = others[: max(0, LEAST_BATCHES - rows)]
+    if not more:
+        return "train for more epochs"
+    return f"add {' and '.join(map(str, more))} workers (`virtual` will do)"
+
+
 def _words(estimate: Estimate) -> str:
-    value, low, high = (
-        "" if x is None else f"{x:,.0f}" if x >= 100 else f"{x:.3g}"
-        for x in (estimate.value, estimate.low, estimate.high)
-    )
-    return (
-        f"{value} ({low} to {high or 'any number'})" if low and low != high else value
-    )
+    value, low = _short(estimate.value), _short(estimate.low)
+    high = _short(estimate.high)
+    if not low or low == high:
+        return value
+    return f"{value} ({low} to {high or 'any number'})"
+
+
+def _short(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -14,11 +14,10 @@ def next_smaller(decision: Decision) -> str:
     choice, chosen = decision.choice, decision.price
     if choice is None or chosen is None or chosen.basis == "rate":
         return ""
-    smaller = [
-        key
-        for key in decision.prices
-        if key.series == choice.series and key.workers < choice.workers
-    ]
+    smaller = []
+    for key in decision.prices:
+        if key.series == choice.series and key.workers < choice.workers:
+            smaller.append(key)
     if not smaller:
         return ""
     key = max(smaller, key=lambda key: key.workers)
@@ -39,27 +38,25 @@ def beyond_the_edge(
     choice = decision.choice
     if choice is None or decision.kind != "ask":
         return ""
-    if any(
-        key.workers > choice.workers for key in rows if key.variant == choice.variant
-    ):
-        return ""
+    for key in rows:
+        if key.variant == choice.variant and key.workers > choice.workers:
+            return ""
     double = 2 * choice.workers
-    model = next(
-        (model for model in models if model.series.key.series == choice.series), None
-    )
-    if model is None or model.fit is None or model.lack_of_fit:
-        return f"{choice.workers} workers are the largest number measured: measure {double}, too."
-    efficiency = model.predict(double).efficiency
-    return (
-        f"{choice.workers} workers are the largest number measured. For {double}, a scaling efficiency of"
-        f" {_with_ends(efficiency)} is predicted: measure it."
-    )
+    for model in models:
+        if model.series.key.series != choice.series:
+            continue
+        if model.fit is None or model.lack_of_fit:
+            break
+        efficiency = model.predict(double).efficiency
+        return (
+            f"{choice.workers} workers are the largest number measured. For {double}, a scaling efficiency of"
+            f" {_with_ends(efficiency)} is predicted: measure it."
+        )
+    return f"{choice.workers} workers are the largest number measured: measure {double}, too."
 
 
 def _with_ends(estimate: Estimate) -> str:
     text = f"{estimate.value:.2f}"
-    return (
-        text
-        if estimate.low is None
-        else f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"
-    )
+    if estimate.low is None:
+        return text
+    return f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"

@@ -14,15 +14,15 @@ MOST_NAMED = 3
 def left_out(runs: Sequence[Run]) -> list[str]:
     """Sentences on records of runs that are damaged or differ from their checksums."""
     wrong = [run for run in runs if run.damage]
-    sentences = [
-        f"Records of {run.result.name} are left out: {'; '.join(run.damage)}."
-        " See `scalestudy status --verify`."
-        for run in wrong[:MOST_NAMED]
-    ]
-    if len(wrong) > MOST_NAMED:
+    sentences = []
+    for run in wrong[:MOST_NAMED]:
         sentences.append(
-            f"Records of {len(wrong) - MOST_NAMED} more runs are left out."
+            f"Records of {run.result.name} are left out: {'; '.join(run.damage)}."
+            " See `scalestudy status --verify`."
         )
+    more = len(wrong) - MOST_NAMED
+    if more > 0:
+        sentences.append(f"Records of {more} more runs are left out.")
     return sentences
 
 
@@ -33,13 +33,9 @@ def quality_warnings(runs: Sequence[Run]) -> list[str]:
         return []
     most = max(held, key=lambda result: result.initial_statistics or 0.0)
     warning = warning_of(most.initial_statistics, most.updates)
-    remedy = (
-        "Call torch.optim.swa_utils.update_bn before evaluating."
-        if most.by_script
-        else 'Set batch_norm = "fresh" under [train].'
-    )
-    return (
-        [f"Quality says little about {most.name}. {warning}. {remedy}"]
-        if warning
-        else []
-    )
+    if not warning:
+        return []
+    remedy = 'Set batch_norm = "fresh" under [train].'
+    if most.by_script:
+        remedy = "Call torch.optim.swa_utils.update_bn before evaluating."
+    return [f"Quality says little about {most.name}. {warning}. {remedy}"]

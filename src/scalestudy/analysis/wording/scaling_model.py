@@ -2,6 +2,7 @@
 
 from scalestudy.analysis.scaling_model import TIMES, Model
 from scalestudy.util import units
+from scalestudy.util.text import plural
 
 NAMES = {
     "fixed": "a part that does not shrink with the workers",
@@ -20,9 +21,9 @@ def model_sentences(model: Model) -> list[str]:
         return []
     sentences, limit = [], model.limit
     if limit.value is not None and limit.low is not None and limit.high is not None:
-        relative = (
-            f" (relative to {model.reference} workers)" if model.reference > 1 else ""
-        )
+        relative = ""
+        if model.reference > 1:
+            relative = f" (relative to {model.reference} workers)"
         sentences.append(
             f"If times continue as measured, speed-up{relative} stays below"
             f" {units.three_digits(limit.value)} (95 % interval {units.three_digits(limit.low)} to"
@@ -47,13 +48,18 @@ def describe_fit(model: Model, name: str) -> str:
     """The model, its terms, and how well it fits. `name` is the name of the series."""
     fit, series = model.fit, model.series
     assert fit is not None
-    of = "" if series.of == "training" else f" ({TIMES[series.of].lower()})"
+    of = ""
+    if series.of != "training":
+        of = f" ({TIMES[series.of].lower()})"
     parts = [NAMES[part] for part in fit.parts if part in NAMES]
-    consists = f"with {' and '.join(parts)}" if parts else "with parallel work only"
+    consists = "with parallel work only"
+    if parts:
+        consists = f"with {' and '.join(parts)}"
     count, off = fit.worst
-    held = f"Mean times deviate from it by at most {100 * abs(off):.2g} % (at {_workers(count)})."
-    text = f"{name}: {fit.written}{of}, {consists}. "
-    return text + ("Mean times agree with it." if abs(off) < 1e-6 else held)
+    held = "Mean times agree with it."
+    if abs(off) >= 1e-6:
+        held = f"Mean times deviate from it by at most {100 * abs(off):.2g} % (at {_workers(count)})."
+    return f"{name}: {fit.written}{of}, {consists}. {held}"
 
 
 def describe_work(model: Model) -> str:
@@ -61,15 +67,15 @@ def describe_work(model: Model) -> str:
     series = model.series
     if series.of != "training" or not series.samples:
         return "strong scaling, assuming that every run did the same work, which is not recorded"
-    updates = {
-        "growing": ", with fewer updates on more workers, since the global batch grows",
-        "fixed": ", with the same number of updates, since the global batch is fixed",
-        None: "",
-    }[series.update if len(series.different) > 1 else None]
-    return (
-        f"strong scaling: every training processes {series.samples:,} samples{updates}"
-    )
+    text = f"strong scaling: every training processes {series.samples:,} samples"
+    if len(series.different) < 2 or series.update is None:
+        return text
+    if series.update == "growing":
+        return (
+            f"{text}, with fewer updates on more workers, since the global batch grows"
+        )
+    return f"{text}, with the same number of updates, since the global batch is fixed"
 
 
 def _workers(count: int) -> str:
-    return f"{count} worker" + ("" if count == 1 else "s")
+    return f"{count} {plural('worker', count)}"
