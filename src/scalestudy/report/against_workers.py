@@ -9,6 +9,8 @@ from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
+from scalestudy.config.metric_senses import Sense
+from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.report import figure_data
 from scalestudy.report.figure import (
     HEIGHT,
@@ -30,6 +32,7 @@ from scalestudy.report.figure_data import (
 )
 from scalestudy.report.number_format import decimals, format_number
 from scalestudy.util import units
+from scalestudy.util.text import plural
 
 if TYPE_CHECKING:
     import altair as alt
@@ -60,11 +63,8 @@ def speedup(findings: Findings) -> list[Figure]:
     basis, training = basis_of(findings.rows), BASIS_WORDS["training"]
     drawn = [_speedup(findings, "speedup", basis, lambda row: row.speed.steady)]
     if basis != training:
-        drawn.append(
-            _speedup(
-                findings, "speedup-training", training, lambda row: row.speed.training
-            )
-        )
+        name = "speedup-training"
+        drawn.append(_speedup(findings, name, training, lambda row: row.speed.training))
     return [figure for figure in drawn if figure]
 
 
@@ -73,39 +73,34 @@ def _speedup(
 ) -> Figure | None:
     import altair as alt
 
-    records = figure_data.measured_records(
-        findings, lambda row: of(row).scaled(float(row.speed.against))
-    )
+    def on_ideal_line(row: Row) -> Estimate:
+        return of(row).scaled(float(row.speed.against))
+
+    records = figure_data.measured_records(findings, on_ideal_line)
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
     low, high = float(counts[0]), float(counts[-1])
     values = [float(record["value"]) for record in records]
-    logarithmic = is_logarithmic(counts)
-    cut = _cut(
-        records, min(values) / REACH if logarithmic else 0.0, max(high, *values) * REACH
-    )
-    scale = (
-        alt.Scale(type="log", base=2, nice=False)
-        if logarithmic
-        else alt.Scale(zero=True)
-    )
-    y = alt.Y(
-        "value:Q",
-        title="Speed-up S",
-        scale=scale,
-        axis=alt.Axis(tickCount=6, format="~g"),
-    )
+    if is_logarithmic(counts):
+        least = min(values) / REACH
+        scale = alt.Scale(type="log", base=2, nice=False)
+    else:
+        least = 0.0
+        scale = alt.Scale(zero=True)
+    cut = _cut(records, least, max(high, *values) * REACH)
+    axis = alt.Axis(tickCount=6, format="~g")
+    y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=axis)
     chart = _lines(findings, records, y, "S", [("ideal", ((low, low), (high, high)))])
     bends = "A curve below it loses time to work that is not divided. "
     if len(counts) < LEAST_COUNTS:
         bends = "Two numbers of workers show one gain, not a curve: sweep more. "
-    relative = "Relative speed-ups, against n0 workers, are multiplied by n0: they start on the ideal line. "
+    relative = ""
+    if any(row.speed.against > 1 for row in findings.rows):
+        relative = "Relative speed-ups, against n0 workers, are multiplied by n0: they start on the ideal line. "
     caption = (
         f"The dashed line is ideal: n workers, n times {IDEAL.get(basis, 'as fast')}."
-        f" {_absolute(findings, basis)}{bends}"
-        + relative * any(row.speed.against > 1 for row in findings.rows)
-        + f"{_bars(records)}{cut}"
+        f" {_absolute(findings, basis)}{bends}{relative}{_bars(records)}{cut}"
     )
     return _figure(findings, name, "Speed-up", chart, caption, "speedup", f"of {basis}")
 
@@ -117,21 +112,24 @@ def _absolute(findings: Findings, basis: str) -> str:
     values: dict[int, list[str]] = {}
     for row in rows[:MOST_BASELINES]:
         if value := _performance(row, basis):
-            name = row.strategy + (f", {row.key.details}" if row.key.details else "")
+            name = row.strategy
+            if row.key.details:
+                name += f", {row.key.details}"
             values.setdefault(row.workers, []).append(f"{value} ({name})")
-    return "".join(
-        f"{n} worker{'s' * (n > 1)}: {'; '.join(listed)}. "
-        for n, listed in values.items()
-    )
+    text = ""
+    for count, listed in values.items():
+        text += f"{count} {plural('worker', count)}: {'; '.join(listed)}. "
+    return text
 
 
 def _performance(row: Row, basis: str) -> str:
     """Absolute performance of a row on the basis of a speed-up; "" if unknown."""
+    seconds, rate = row.training_seconds.value, row.throughput.value
     if basis == BASIS_WORDS["training"]:
-        seconds = row.training_seconds.value
         return "" if seconds is None else units.duration(seconds)
-    rate = row.throughput.value
-    return "" if rate is None else f"{format_number(rate, decimals([rate]))} samples/s"
+    if rate is None:
+        return ""
+    return f"{format_number(rate, decimals([rate]))} samples/s"
 
 
 def efficiency(findings: Findings) -> list[Figure]:
@@ -201,39 +199,51 @@ def quality(findings: Findings) -> list[Figure]:
     if len(findings.rows) < 2 or not records:
         return []
     sense = findings.rows[0].sense
-    label, stated = (
-        metric_label(findings.rows[0].metric),
-        all(run.foreign for run in findings.runs),
-    )
-    split = "" if stated else f" ({findings.runs[0].result.quality_split} set)"
-    title = ", ".join(filter(None, (f"{label}{split}", direction_label(sense.better))))
+    label = metric_label(findings.rows[0].metric)
+    stated = all(run.foreign for run in findings.runs)
+    title = label
+    if not stated:
+        title += f" ({findings.runs[0].result.quality_split} set)"
+    if direction := direction_label(sense.better):
+        title += f", {direction}"
     # A metric in [0, 1] with larger values is given in per cent.
     bounded = sense.bounded and max(float(record["value"]) for record in records) <= 1
     cut = _cut(records, 0.0, 1.0) if bounded else ""
-    # The axis spans at least the margin of the verdicts; a single value spans no axis.
-    held = figure_data.values_and_ends(records)
-    alone = len(set(held)) == 1
-    held += [
-        record["value"]
-        + side * accepted_loss(record["value"], sense, findings.criteria.margin)
-        for record in records
-        for side in (-1, 1)
-    ]
-    room = 0.06 * (max(held) - min(held)) or 1.0
-    ends = [min(0.0, *held) if alone else min(held) - room, max(held) + room]
-    scale = alt.Scale(domain=ends, nice=False, zero=False)
+    domain = _quality_domain(records, sense, findings.criteria.margin)
+    scale = alt.Scale(domain=domain, nice=False, zero=False)
     y = alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
-    costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[
-        sense.better
-    ]
-    grows = len({row.global_batch for row in findings.rows}) > 1
-    what = "the larger global batch costs" if grows else "more workers cost"
-    several = len({record["workers"] for record in records}) > 1
-    caption = f"{label} {'as stated in its files' if stated else 'of the saved model'}."
-    caption += f" Flat is good; {costs} means {what} quality." if several else ""
+    caption = f"{label} of the saved model."
+    if stated:
+        caption = f"{label} as stated in its files."
+    if len({record["workers"] for record in records}) > 1:
+        caption += f" {_how_to_read_quality(findings.rows)}"
     chart = _lines(findings, records, y, label)
     caption += f" {_bars(records)}{cut}"
     return [_figure(findings, "quality", "Quality", chart, caption, "quality", label)]
+
+
+def _quality_domain(
+    records: figure_data.Records, sense: Sense, margin: QualityMargin | None
+) -> list[float]:
+    """Ends of the axis: it spans at least the margin of the verdicts; a single value spans no axis."""
+    values = figure_data.values_and_ends(records)
+    alone = len(set(values)) == 1
+    for record in records:
+        accepted = accepted_loss(record["value"], sense, margin)
+        values += [record["value"] - accepted, record["value"] + accepted]
+    room = 0.06 * (max(values) - min(values)) or 1.0
+    if alone:
+        return [min(0.0, *values), max(values) + room]
+    return [min(values) - room, max(values) + room]
+
+
+def _how_to_read_quality(rows: Sequence[Row]) -> str:
+    words = {"higher": "falling", "lower": "rising", None: "a change to the bad"}
+    costs = words[rows[0].sense.better]
+    what = "more workers cost"
+    if len({row.global_batch for row in rows}) > 1:
+        what = "the larger global batch costs"
+    return f"Flat is good; {costs} means {what} quality."
 
 
 def _figure(
@@ -246,18 +256,18 @@ def _figure(
     choice: str,
 ) -> Figure:
     panels = len(figure_data.panels(findings))
-    caption += " The ring marks the advised row." * (findings.advice.choice is not None)
+    if findings.advice.choice is not None:
+        caption += " The ring marks the advised row."
     if panels > MOST_PANELS:
         caption += (
             f" Of {panels} combinations of swept values, {MOST_PANELS} are drawn."
         )
-    wide = panels > 0
     return figure(
         name,
         f"{title} against workers",
         chart,
         caption,
-        wide,
+        wide=panels > 0,
         group=group,
         choice=choice,
     )
@@ -271,7 +281,9 @@ def _cut(records: figure_data.Records, least: float, most: float) -> str:
             low, high = max(least, record["low"]), min(most, record["high"])
             changed = changed or (low, high) != (record["low"], record["high"])
             record["low"], record["high"] = low, high
-    return f" They are cut at {least:.3g} and {most:.3g}." if changed else ""
+    if not changed:
+        return ""
+    return f" They are cut at {least:.3g} and {most:.3g}."
 
 
 def _bars(records: figure_data.Records) -> str:
@@ -293,34 +305,22 @@ def _lines(
     """
     import altair as alt
 
-    labels, panels = (
-        figure_data.labels(findings),
-        figure_data.panels(findings)[:MOST_PANELS],
-    )
-    records = [
-        record for record in records if not panels or record["variant"] in panels
-    ]
+    labels = figure_data.labels(findings)
+    panels = figure_data.panels(findings)[:MOST_PANELS]
+    if panels:
+        records = [record for record in records if record["variant"] in panels]
     counts = sorted({record["workers"] for record in records})
     shown = labels.shown(records)
+    has_bars = any("low" in record for record in records)
+    _place_points(records, counts, shown, has_bars)
     legend = "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
     colour, shape = colour_and_shape(shown, labels.by_strategy, legend)
-    has_bars = any("low" in record for record in records)
-    joined = Counter((record["strategy"], record["variant"]) for record in records)
-    for record in records:
-        shift, factor = (
-            dodge(counts, shown.index(record["series"]), len(shown))
-            if has_bars
-            else (0.0, 1.0)
-        )
-        record["place"] = round(record["workers"] * factor + shift, 4)
-        record["joined"] = joined[record["strategy"], record["variant"]] >= LEAST_COUNTS
     source, x = data(records), workers_axis(counts, "place")
     drawn = alt.Chart(source).encode(x, y, colour, opacity=alt.value(1.0))
     layers: list[Any] = []
     for _, ends in guides:
-        line = alt.Chart(
-            data([{"place": place, "value": value} for place, value in ends])
-        )
+        points = [{"place": place, "value": value} for place, value in ends]
+        line = alt.Chart(data(points))
         layers.append(line.mark_line(strokeDash=[5, 4], strokeWidth=1.5).encode(x, y))
     swept = {"variant": "Swept"} if len(labels.variants) > 1 else {}
     tips = tooltip(
@@ -332,33 +332,42 @@ def _lines(
         bars = drawn.transform_filter("isValid(datum.low)")
         layers.append(bars.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q"))
         tick = bars.mark_tick(thickness=2, size=9, orient="horizontal")
-        layers += [tick.encode(y=f"{end}:Q") for end in ("low", "high")]
+        layers += [tick.encode(y="low:Q"), tick.encode(y="high:Q")]
     if any(record["advised"] for record in records):
-        layers.append(
-            drawn.transform_filter("datum.advised").mark_point(
-                size=380, strokeWidth=2.5
-            )
-        )
-    layers.append(
-        drawn.mark_point(filled=True, size=80).encode(shape=shape, tooltip=tips)
-    )
+        advised = drawn.transform_filter("datum.advised")
+        layers.append(advised.mark_point(size=380, strokeWidth=2.5))
+    points_drawn = drawn.mark_point(filled=True, size=80)
+    layers.append(points_drawn.encode(shape=shape, tooltip=tips))
     if panels:
         for layer in layers:
-            if (
-                layer.data is source
-            ):  # with data of its own, a layer would show all of it in each panel
+            # With data of its own, a layer would show all of it in each panel.
+            if layer.data is source:
                 layer.data = alt.Undefined
-        chart = alt.layer(*layers, data=source).properties(
-            width=WIDTH // 2 - 40, height=LOW
-        )
-        return chart.facet(
-            facet=alt.Facet("variant:N", title=None, sort=list(panels)), columns=2
-        )
+        chart = alt.layer(*layers, data=source)
+        chart = chart.properties(width=WIDTH // 2 - 40, height=LOW)
+        facet = alt.Facet("variant:N", title=None, sort=list(panels))
+        return chart.facet(facet=facet, columns=2)
     if guides:
-        names = alt.Chart(
-            data([{"text": text, "value": ends[1][1]} for text, ends in guides])
-        )
-        mark = names.mark_text(align="left", baseline="middle", dx=6)
+        texts = [{"text": text, "value": ends[1][1]} for text, ends in guides]
+        mark = alt.Chart(data(texts)).mark_text(align="left", baseline="middle", dx=6)
         layers.append(mark.encode(x=alt.value("width"), y=y, text="text:N"))
     height = LOW + 20 if len(counts) < LEAST_COUNTS else HEIGHT
     return alt.layer(*layers).properties(width=WIDTH, height=height)
+
+
+def _place_points(
+    records: figure_data.Records,
+    counts: Sequence[int],
+    shown: Sequence[str],
+    has_bars: bool,
+) -> None:
+    """Give each record its place on the axis, apart from other series' bars, and whether a line joins it."""
+    points = Counter((record["strategy"], record["variant"]) for record in records)
+    for record in records:
+        shift, factor = 0.0, 1.0
+        if has_bars:
+            series = shown.index(record["series"])
+            shift, factor = dodge(counts, series, len(shown))
+        record["place"] = round(record["workers"] * factor + shift, 4)
+        of_series = points[record["strategy"], record["variant"]]
+        record["joined"] = of_series >= LEAST_COUNTS

@@ -27,15 +27,18 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def sections(findings: Findings) -> list[Section]:
     """The sections for which this study has data."""
-    made = (SECTIONS.get(name)(findings) for name in SECTIONS.names())
-    return [section for section in made if section is not None]
+    found = []
+    for name in SECTIONS.names():
+        section = SECTIONS.get(name)(findings)
+        if section is not None:
+            found.append(section)
+    return found
 
 
 def to_csv(rows: Sequence[Row]) -> str:
     """One line for each point without its seed; cells are empty where nothing was measured."""
-    return csv_of(
-        columns(sorted({name for row in rows for name in row.key.swept})), records(rows)
-    )
+    swept = sorted({name for row in rows for name in row.key.swept})
+    return csv_of(columns(swept), records(rows))
 
 
 def csv_of(names: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> str:
@@ -54,38 +57,65 @@ def to_json(findings: Findings) -> str:
         "schema_version": TABLE_SCHEMA,
         "study": findings.name,
         "confidence": 0.95,
-        "rows": [
-            record | {"seeds": list(row.seeds)}
-            for row, record in zip(findings.rows, records(findings.rows), strict=True)
-        ],
+        "rows": _rows(findings.rows),
         "advice": _advice(findings),
-        "quality": [
-            _identity(row.key)
-            | {
-                "verdict": row.verdict.kind,
-                "change": _ends(row.verdict.change),
-                "better": row.sense.better,
-            }
-            for row in findings.rows
-        ],
+        "quality": [_quality(row) for row in findings.rows],
         "scaling": [_scaling(model) for model in findings.models if model.fit],
-        "phases": [
-            _identity(key) | {"seconds": phases}
-            for key, phases in findings.phases.items()
-        ],
-        "points": [
-            {"name": point.name, "state": point.state, "reason": point.reason}
-            for point in findings.planned
-        ],
+        "phases": _phases(findings),
+        "points": _points(findings),
         "notes": notes(findings),
         "readings": (*findings.assumptions, *findings.readings),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def _rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    table = records(rows)
+    for row, record in zip(rows, table, strict=True):
+        record["seeds"] = list(row.seeds)
+    return table
+
+
+def _quality(row: Row) -> dict[str, Any]:
+    return _identity(row.key) | {
+        "verdict": row.verdict.kind,
+        "change": _ends(row.verdict.change),
+        "better": row.sense.better,
+    }
+
+
+def _phases(findings: Findings) -> list[dict[str, Any]]:
+    table = []
+    for key, phases in findings.phases.items():
+        table.append(_identity(key) | {"seconds": phases})
+    return table
+
+
+def _points(findings: Findings) -> list[dict[str, Any]]:
+    table = []
+    for point in findings.planned:
+        table.append({"name": point.name, "state": point.state, "reason": point.reason})
+    return table
+
+
 def _advice(findings: Findings) -> dict[str, Any]:
     advice, decision = findings.advice, findings.advice.decision
-    price = decision.price
+    # Programs find the same keys in every table, with null where nothing is advised.
+    strategy = workers = swept = reference = switch = None
+    basis = seconds = cost = efficiency = None
+    if advice.choice:
+        key = advice.choice.key
+        strategy, workers, swept = key.strategy, key.workers, key.swept
+    if decision.reference:
+        reference = _identity(decision.reference)
+    if price := decision.price:
+        basis, seconds = price.basis, _ends(price.seconds)
+        cost, efficiency = _ends(price.cost), _ends(price.efficiency)
+    if findings.switch:
+        switch = _switch(findings.switch)
+    passed_over = []
+    for row in decision.passed_over:
+        passed_over.append(_identity(row.key) | {"why": row.why})
     return {
         "kind": decision.kind,
         "provisional": list(decision.provisional),
@@ -93,23 +123,21 @@ def _advice(findings: Findings) -> dict[str, Any]:
         "cost": advice.cost,
         "sentences": list(advice.sentences),
         "open_questions": list(advice.open_questions),
-        "strategy": advice.choice.strategy if advice.choice else None,
-        "workers": advice.choice.workers if advice.choice else None,
-        "swept": advice.choice.key.swept if advice.choice else None,
-        "reference": _identity(decision.reference) if decision.reference else None,
-        "time_of": price.basis if price else None,
-        "seconds": _ends(price.seconds) if price else None,
+        "strategy": strategy,
+        "workers": workers,
+        "swept": swept,
+        "reference": reference,
+        "time_of": basis,
+        "seconds": seconds,
         "cost_unit": f"{decision.bill}-hours",
-        "unit_hours": _ends(price.cost) if price else None,
-        "cost_efficiency": _ends(price.efficiency) if price else None,
+        "unit_hours": cost,
+        "cost_efficiency": efficiency,
         "cost_efficiency_target": decision.target,
-        "passed_over": [
-            _identity(row.key) | {"why": row.why} for row in decision.passed_over
-        ],
+        "passed_over": passed_over,
         "rivals": [_identity(key) for key in decision.rivals],
         "planned_epochs": decision.criteria.planned.epochs,
         "planned_samples": decision.criteria.planned.samples,
-        "in_longer_trainings": _switch(findings.switch) if findings.switch else None,
+        "in_longer_trainings": switch,
     }
 
 
@@ -123,8 +151,20 @@ def _switch(switch: Switch) -> dict[str, Any]:
 def _scaling(model: Model) -> dict[str, Any]:
     """The scaling model of a series, with predictions beyond the measured numbers of workers."""
     assert model.fit is not None
-    predicted = [model.predict(count) for count in model.counts()]
-    return _identity(model.series.key, workers=False) | {
+    predicted = []
+    for count in model.counts():
+        if count not in model.series.different:
+            prediction = model.predict(count)
+            predicted.append(
+                {
+                    "workers": count,
+                    "seconds": _ends(prediction.seconds),
+                    "speedup": _ends(prediction.speedup),
+                    "efficiency": _ends(prediction.efficiency),
+                }
+            )
+    series = {"strategy": model.series.key.strategy, "swept": model.series.key.swept}
+    return series | {
         "formula": model.fit.written,
         "terms": model.fit.parts,
         "update": model.series.update,
@@ -132,16 +172,7 @@ def _scaling(model: Model) -> dict[str, Any]:
         "largest_residual": model.fit.worst[1],
         "speedup_limit": _ends(model.limit),
         "against_workers": model.reference,
-        "predicted": [
-            {
-                "workers": value.workers,
-                "seconds": _ends(value.seconds),
-                "speedup": _ends(value.speedup),
-            }
-            | {"efficiency": _ends(value.efficiency)}
-            for value in predicted
-            if value.kind == "extrapolated"
-        ],
+        "predicted": predicted,
     }
 
 
@@ -149,15 +180,13 @@ def plain(value: Any) -> Any:
     """Convert a value to a cell that no spreadsheet treats as a formula."""
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
-    return json.dumps(value) if isinstance(value, bool | list | dict) else value
+    if isinstance(value, bool | list | dict):
+        return json.dumps(value)
+    return value
 
 
-def _identity(key: Key, workers: bool = True) -> dict[str, Any]:
-    return (
-        {"strategy": key.strategy}
-        | ({"workers": key.workers} if workers else {})
-        | {"swept": key.swept}
-    )
+def _identity(key: Key) -> dict[str, Any]:
+    return {"strategy": key.strategy, "workers": key.workers, "swept": key.swept}
 
 
 def _ends(estimate: Estimate) -> dict[str, float | None]:
