@@ -30,6 +30,16 @@ def test_losses_are_drawn_against_each_measure_of_the_work():
     assert {figure.group for figure in made} == {"loss"}
 
 
+def test_a_caption_compares_curves_only_if_there_are_several():
+    one = [synthetic.run(workers=1, epochs=3)]
+    for runs, compared in (
+        (one, False),
+        ([*one, synthetic.run(workers=2, epochs=3)], True),
+    ):
+        first, *_ = losses(analyse("made", runs))
+        assert ("more workers" in first.caption) == compared
+
+
 def test_losses_that_are_no_numbers_are_left_out():
     run = synthetic.run(epochs=2)
     broken = run.epochs[1].model_copy(update={"loss": float("nan"), "validation": {}})

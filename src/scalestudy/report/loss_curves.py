@@ -56,12 +56,15 @@ def losses(findings: Findings) -> list[Figure]:
     records, unit, few = loss_records(findings)
     if not records:
         return []
+    curves = {(record["panel"], record["workers"]) for record in records}
     drawn = []
-    for field in WAYS:
+    for field, (_, _, reading) in WAYS.items():
         known = [record for record in records if record[field] is not None]
+        # One row has nothing to be compared with.
+        reading = f" {reading}" if len(curves) > 1 else ""
         if known:
             drawn.append(
-                _against(known, unit, field, f"Mean over seeds. {WAYS[field][2]}{few}")
+                _against(known, unit, field, f"Mean over seeds.{reading}{few}")
             )
     return drawn
 
