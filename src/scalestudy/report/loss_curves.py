@@ -60,12 +60,12 @@ def losses(findings: Findings) -> list[Figure]:
     drawn = []
     for field, (_, _, reading) in WAYS.items():
         known = [record for record in records if record[field] is not None]
-        # One row has nothing to be compared with.
-        reading = f" {reading}" if len(curves) > 1 else ""
-        if known:
-            drawn.append(
-                _against(known, unit, field, f"Mean over seeds.{reading}{few}")
-            )
+        if not known:
+            continue
+        caption = "Mean over seeds."
+        if len(curves) > 1:
+            caption += f" {reading}"
+        drawn.append(_against(known, unit, field, caption + few))
     return drawn
 
 
