@@ -46,27 +46,30 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    report_commands.demo,
-    study_commands.init,
-    run_commands.run,
-    run_commands.submit,
-    study_commands.status,
-    study_commands.cancel,
-    report_commands.report,
-    advice_commands.advise,
-    advice_commands.diagnose,
-    advice_commands.proposal,
-    report_commands.compare,
-    report_commands.export,
-    advice_commands.recipe,
-    machine_commands.check,
-    machine_commands.docs,
-):
-    app.command(command.__name__)(command)
-app.command("logs", context_settings={"allow_extra_args": True})(study_commands.logs)
+COMMANDS = {
+    "demo": report_commands.demo_command,
+    "init": study_commands.init_command,
+    "run": run_commands.run_command,
+    "submit": run_commands.submit_command,
+    "status": study_commands.status_command,
+    "cancel": study_commands.cancel_command,
+    "report": report_commands.report_command,
+    "advise": advice_commands.advise_command,
+    "diagnose": advice_commands.diagnose_command,
+    "proposal": advice_commands.proposal_command,
+    "compare": report_commands.compare_command,
+    "export": report_commands.export_command,
+    "recipe": advice_commands.recipe_command,
+    "check": machine_commands.check_command,
+    "docs": machine_commands.docs_command,
+}
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+app.command("logs", context_settings={"allow_extra_args": True})(
+    study_commands.logs_command
+)
 app.command("launch", context_settings={"allow_interspersed_args": False})(
-    run_commands.launch
+    run_commands.launch_command
 )
 NAMED = {
     "model": model_commands.model_app,

@@ -51,7 +51,7 @@ def _share(text: str | float) -> float:
         ) from None
 
 
-def advise(
+def advise_command(
     study: StudyArgument = None,
     efficiency: Annotated[
         float | None,
@@ -139,7 +139,7 @@ def advise(
     show_document(lambda: advise_document(findings, result), form, None, programs)
 
 
-def diagnose(
+def diagnose_command(
     study: StudyArgument = None,
     point: PointOption = None,
     rounds: Annotated[
@@ -182,7 +182,7 @@ def diagnose(
     print(render(stored, form, width=out().width), end="")
 
 
-def proposal(
+def proposal_command(
     study: StudyArgument = None,
     panel: Annotated[
         str | None, option("Review panel: a name from --list, or a panel file.", "NAME")
@@ -260,7 +260,7 @@ def _print_panels() -> None:
         )
 
 
-def recipe(
+def recipe_command(
     study: StudyFile = Path("study.toml"),
     workers: Annotated[
         str | None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def check(
+def check_command(
     what: Annotated[
         str | None,
         argument(
@@ -77,8 +77,7 @@ def check(
     refuse_target(folder, force=force)
     if strategies:
         return _print_strategies(form)
-    from scalestudy.features.check.check import CheckOptions
-    from scalestudy.features.check.check import check as run_check
+    from scalestudy.features.check.check import CheckOptions, check
 
     console, shown = err(), ""
     options = CheckOptions(workers, nodes, submit, tuple(skip or ()), folder, engine)
@@ -93,7 +92,7 @@ def check(
                 console.print(text, markup=False)
             shown = text
 
-        report = run_check(
+        report = check(
             what,
             options,
             note=lambda text: console.print(text, markup=False),
@@ -179,7 +178,7 @@ def _group() -> None:
 
 
 @site_app.command("init")
-def init(
+def site_init_command(
     name: Annotated[
         str | None, argument("Name of the profile.", default="that of the cluster")
     ] = None,
@@ -223,7 +222,7 @@ def init(
     )
 
 
-def docs(
+def docs_command(
     page: Annotated[
         str | None,
         argument(

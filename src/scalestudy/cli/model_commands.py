@@ -68,7 +68,7 @@ Weights = Annotated[
 
 
 @model_app.command("predict")
-def predict(
+def predict_command(
     model: Annotated[
         Path,
         argument(
@@ -108,7 +108,7 @@ def predict(
 
 
 @model_app.command("evaluate")
-def evaluate(
+def evaluate_command(
     model: Model = None,
     data: Annotated[
         str | None, option("Data set.", "SOURCE", "that of the run")
@@ -151,7 +151,7 @@ def evaluate(
 
 
 @model_app.command("samples")
-def samples(
+def samples_command(
     model: Model = None,
     out_file: Annotated[
         Path, option("HTML page to write.", "FILE", name="--out")
@@ -179,7 +179,7 @@ def samples(
 
 
 @model_app.command("export")
-def export(
+def export_model_command(
     out_path: Annotated[
         Path,
         option(
@@ -274,7 +274,7 @@ def _group() -> None:
 
 
 @data_app.command("show")
-def show(
+def show_data_command(
     what: SourceArgument,
     html: Annotated[
         Path | None, option("HTML page to write, with pictures.", "FILE", name="--out")
@@ -317,7 +317,7 @@ def show(
 
 
 @data_app.command("prepare")
-def prepare(
+def prepare_data_command(
     what: SourceArgument,
     image_size: ImageSizeOption = None,
     cache: CacheOption = None,

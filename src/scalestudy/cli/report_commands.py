@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "markdown", "html")
 
 
-def report(
+def report_command(
     study: StudyArgument = None,
     form: Annotated[
         str | None,
@@ -266,7 +266,7 @@ def _findings(
     return findings, opened
 
 
-def compare(
+def compare_command(
     reference: Annotated[
         Path,
         argument(
@@ -344,7 +344,7 @@ one-worker row, divided by that of this row. S: speed-up over one worker of the 
 NEXT = "Next: scalestudy init && scalestudy run study.toml   # a small study on this machine, in minutes"
 
 
-def demo(
+def demo_command(
     file: Annotated[Path, option("HTML page to write.", "FILE", name="--out")] = Path(
         "published-unet.html"
     ),
@@ -367,7 +367,7 @@ def demo(
     console.print(NEXT, markup=False)
 
 
-def export(
+def export_command(
     study: StudyArgument = None,
     dashboard: Annotated[
         Literal["tensorboard", "mlflow"] | None,

@@ -50,7 +50,7 @@ BudgetOption = Annotated[
 ]
 
 
-def run(
+def run_command(
     study: StudyFile = Path("study.toml"),
     folder: ResultsOption = None,
     dry_run: DryRunOption = False,
@@ -174,7 +174,7 @@ def print_dry_run(
         out().print(text, markup=False)
 
 
-def submit(
+def submit_command(
     study: StudyFile = Path("study.toml"),
     folder: ResultsOption = None,
     dry_run: DryRunOption = False,
@@ -283,7 +283,7 @@ OPTION = re.compile(
 """Options of `launch`; after the script, they would be passed to the script."""
 
 
-def launch(
+def launch_command(
     script: Annotated[Path, argument("Python script. Its arguments follow it.")],
     arguments: Annotated[list[str] | None, argument("Arguments of the script.")] = None,
     workers: Annotated[

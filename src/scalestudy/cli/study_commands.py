@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scalestudy.store.study_folder import StudyFolder
 
 
-def init(
+def init_command(
     file: Annotated[Path, argument("Study file to write.")] = Path("study.toml"),
     task: TaskOption = None,
     data: Annotated[
@@ -71,7 +71,7 @@ MANY = 40
 """Largest number of points shown individually, unless the user asks for more."""
 
 
-def status(
+def status_command(
     study: StudyArgument = None,
     states: Annotated[
         list[str] | None,
@@ -205,7 +205,7 @@ BLOCK = 1 << 16
 """Bytes at the end of a log that are searched for its last lines."""
 
 
-def logs(
+def logs_command(
     context: typer.Context,
     study: StudyArgument = None,
     point: PointOption = None,
@@ -311,7 +311,7 @@ def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int]) -> None:
         read[file] = start + len(whole)
 
 
-def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:
+def cancel_command(study: StudyArgument = None, points: PointsOption = None) -> None:
     """Cancel the queued and running jobs of a study. Cancelled points can be submitted again."""
     from scalestudy.app.selection import match_points
     from scalestudy.launch.queue.queue_launcher import cancel_jobs
