@@ -35,12 +35,12 @@ from scalestudy.analysis.sequential import compare_grid
 from scalestudy.analysis.statistics import Estimate, geometric_mean
 from scalestudy.app.survey import request_of
 from scalestudy.config.toml_text import toml_line
-from scalestudy.features.recipe.page import in_words
+from scalestudy.features.recipe.page import describe_trial
 from scalestudy.features.recipe.run import (
     DIVERGED,
     RUNGS,
     SEEDS,
-    plan,
+    plan_recipe,
     search_recipe,
     train_choice,
 )
@@ -139,7 +139,7 @@ def trained(
     request = replace(
         request, target=folder / "studies" / f"{request.study.name}-recipe"
     )
-    planned, runs, tried = plan(request, workers, trials, "virtual"), [], []
+    planned, runs, tried = plan_recipe(request, workers, trials, "virtual"), [], []
     for count in planned.workers:
         recipe = search_recipe(planned, count)
         tried += [
@@ -155,7 +155,7 @@ def trained(
         if recipe.trial is None:
             print(f"{count} workers: every trial diverged")
             continue
-        print(f"{count} workers: {in_words(recipe.trial)}", flush=True)
+        print(f"{count} workers: {describe_trial(recipe.trial)}", flush=True)
         rule, rate, warmup, _ = planned.settings(recipe.trial, case.epochs)
         train = {
             "learning_rate_scaling": rule,

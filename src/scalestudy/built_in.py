@@ -34,9 +34,9 @@ BUILT_IN = {
         "costs": "scalestudy.report.sections:costs_section",
     },
     "scalestudy.modes": {
-        "ablation": "scalestudy.features.diagnose.ablation:run",
+        "ablation": "scalestudy.features.diagnose.ablation:run_ablation",
     },
     "scalestudy.errands": {
-        "check": "scalestudy.features.check.check_ranks:run",
+        "check": "scalestudy.features.check.check_ranks:check_rank",
     },
 }

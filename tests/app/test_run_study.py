@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recording_listener import RecordingListener
-from scalestudy.app.follow import Listener, stay
+from scalestudy.app.follow import Listener, follow_launcher
 from scalestudy.app.run_study import Interrupted, run_study, submit_study
 from scalestudy.app.survey import Request, request_of
 from scalestudy.launch.job_view import JobView
@@ -262,5 +262,5 @@ def test_what_a_launcher_says_while_it_waits_is_told(monkeypatch):
         def start(self, folder, points, options):
             yield Note("a waits for a GPU")
 
-    stay(Launcher(), None, [], Overview([]), Options(), listener)
+    follow_launcher(Launcher(), None, [], Overview([]), Options(), listener)
     assert listener.notes == ["a waits for a GPU"]

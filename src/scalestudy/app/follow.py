@@ -108,7 +108,7 @@ def _look(path: Path, known: Overview | None) -> Overview:
     return study_status(folder, known=known)
 
 
-def stay(
+def follow_launcher(
     launcher: Launcher,
     folder: StudyFolder,
     todo: Sequence[Point],
@@ -150,7 +150,7 @@ def stay(
 
     with listener.following(shown()):
         try:
-            drive(launcher.start(folder, todo, options), step)
+            take_steps(launcher.start(folder, todo, options), step)
         finally:
             look()
     return overview
@@ -182,7 +182,9 @@ def with_turns(overview: Overview, names: set[str]) -> Overview:
     return replace(overview, points=points)
 
 
-def drive(steps: Generator[Step, None, None], on_step: Callable[[Step], None]) -> None:
+def take_steps(
+    steps: Generator[Step, None, None], on_step: Callable[[Step], None]
+) -> None:
     """Take all steps of a launcher. On Ctrl-C the launcher gets the exception first, to stop its workers."""
     with closing(steps):
         for taken in steps:

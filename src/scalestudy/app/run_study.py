@@ -7,7 +7,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
-from scalestudy.app.follow import Listener, drive, follow, stay, with_turns
+from scalestudy.app.follow import (
+    Listener,
+    follow,
+    follow_launcher,
+    take_steps,
+    with_turns,
+)
 from scalestudy.app.result import StudyResult
 from scalestudy.app.selection import waiting_sentences
 from scalestudy.app.survey import Request, Survey, survey
@@ -231,7 +237,9 @@ def _here(plan: Survey, listener: Listener) -> Overview:
                 return overview
             # As finished, a point that is repeated would not be read again.
             turns = with_turns(overview, {point.name for point in todo})
-            return stay(launcher, folder, todo, turns, plan.options, listener)
+            return follow_launcher(
+                launcher, folder, todo, turns, plan.options, listener
+            )
     except KeyboardInterrupt:
         raise Interrupted(goes_on=False) from None
 
@@ -288,7 +296,7 @@ def _submit(
         return taken
     try:
         with folder.lock():
-            drive(plan.launcher.start(folder, list(ready.values()), options), step)
+            take_steps(plan.launcher.start(folder, list(ready.values()), options), step)
     finally:
         if plan.existing is None:
             _remove_if_unused(folder)

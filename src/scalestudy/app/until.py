@@ -66,7 +66,7 @@ def run_until(
         step = next_runs(sweep.known(plan), limits, until)
         if isinstance(step, Ended):
             break
-        listener.next_runs(in_words(step))
+        listener.next_runs(describe_batch(step))
         new = sweep.points_of(step)
         chosen += new
         plan.points, plan.overview = chosen, _overview(plan, new)
@@ -99,7 +99,7 @@ def dry_run_until(
     if isinstance(step, Ended):
         yield ending(step, until, _findings(plan))
         return
-    yield f"Next: {in_words(step)}"
+    yield f"Next: {describe_batch(step)}"
     yield from (f"  {point.name}" for point in sweep.points_of(step))
     if until == "timed":
         yield "Only timing runs are taken. Qualities are not measured."
@@ -157,7 +157,7 @@ def _unsettled(decision: Decision) -> str:
     return "" if measured else UNSETTLED["quality-unknown"]
 
 
-def in_words(step: Batch) -> str:
+def describe_batch(step: Batch) -> str:
     """Describe a batch and its reason."""
     noun = "timing run" if step.kind == "timing" else "training"
     return f"{len(step.runs)} {noun}{'s' * (len(step.runs) > 1)}: {step.why}."

@@ -165,19 +165,18 @@ def diagnose_command(
     """
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.features.diagnose.diagnosis_section import render, stored_diagnosis
-    from scalestudy.features.diagnose.rounds import diagnose as run_diagnosis
-    from scalestudy.features.diagnose.rounds import plan
+    from scalestudy.features.diagnose.rounds import diagnose, plan_diagnosis
     from scalestudy.store.permission import Permission
 
     terminal, folder = Terminal(), open_study(study)
-    planned = plan(folder, point, Permission(task, environment))
+    planned = plan_diagnosis(folder, point, Permission(task, environment))
     name, why = planned.point.name, f", {planned.why}" if planned.why else ""
     terminal.note(f"Diagnosing {name}{why}.")
     if planned.point.oversubscribed:
         terminal.note(
             f"Oversubscribed: {planned.point.oversubscribed}; most of the loss comes from that."
         )
-    diagnosis = run_diagnosis(planned, terminal, rounds=rounds)
+    diagnosis = diagnose(planned, terminal, rounds=rounds)
     stored = stored_diagnosis(diagnosis, folder, planned.findings.rows)
     print(render(stored, form, width=out().width), end="")
 
@@ -307,7 +306,7 @@ def recipe_command(
     from scalestudy.app.survey import request_of
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.features.recipe.page import recipe_file, recipes_document
-    from scalestudy.features.recipe.run import plan, search_recipe
+    from scalestudy.features.recipe.run import plan_recipe, search_recipe
     from scalestudy.features.recipe.settle import settle as settle_recipes
     from scalestudy.features.recipe.verdicts import rows_by_workers
     from scalestudy.launch.launcher import Options
@@ -319,7 +318,7 @@ def recipe_command(
         asked, target=folder or default_folder(study, f"{asked.study.name}-recipe")
     )
     counts = asked.study.sweep.workers if workers is None else worker_counts(workers)
-    planned = plan(request, counts, trials, strategy)
+    planned = plan_recipe(request, counts, trials, strategy)
     terminal = Terminal()
     if dry_run:
         out().print(

@@ -136,7 +136,7 @@ def evaluate_command(
     from scalestudy.report.number_format import format_number
 
     trained, terminal = _found(model, point, weights, task, environment)
-    done = use_model.evaluate(trained, data, split, terminal, device=device)
+    done = use_model.evaluate_model(trained, data, split, terminal, device=device)
     if form == "json":
         print(json.dumps(done._asdict(), indent=1))
         return
@@ -200,11 +200,11 @@ def export_model_command(
     The exported model takes images as they are stored (8 or 16 bits) and scales them itself. A JSON file
     beside it holds the names of its classes and the preprocessing.
     """
-    from scalestudy.features.predict.use_model import export_model
+    from scalestudy.features.predict.use_model import export_trained_model
 
     refuse_target(out_path, [model], force=force)
     trained, terminal = _found(model, point, weights, task, environment)
-    beside = export_model(trained, out_path, terminal, force=force)
+    beside = export_trained_model(trained, out_path, terminal, force=force)
     height, width, channels = trained.record.input_shape
     last = trained.path.suffix == ".keras"  # PyTorch modules take channels first
     shape = " x ".join(
@@ -294,7 +294,7 @@ def show_data_command(
         check_page_name(html)
         refuse_target(html, [what], force=force)
     screen = Terminal()
-    settings, kind, base, _ = settings_of(what, None, None, screen)
+    settings, kind, base, _ = data_settings_of(what, None, None, screen)
     inspections = [
         inspect_data(data, kind, base, samples=SAMPLES if html else 0, listener=screen)
         for data in settings
@@ -336,7 +336,7 @@ def prepare_data_command(
     from scalestudy.config.settings import LaunchSettings
 
     terminal = Terminal()
-    settings, kind, base, built = settings_of(what, image_size, cache, terminal)
+    settings, kind, base, built = data_settings_of(what, image_size, cache, terminal)
     within = (built[0].launch if built else LaunchSettings()).progress_timeout
     for data in settings:
         folder, split, training = prepare_data(data, kind, base, terminal, within)
@@ -350,7 +350,7 @@ def prepare_data_command(
             fetch_weights(point, folder, terminal, again=True)
 
 
-def settings_of(
+def data_settings_of(
     what: str,
     image_size: tuple[int, int] | None,
     cache: Path | None,

@@ -235,13 +235,13 @@ def groups_table(groups: Sequence[PointGroup], overview: Overview) -> Renderable
         table.add_row(Text(group.title), str(len(group.points)), *cells)
     return Group(
         table,
-        *(Text(line, style="red") for line in reasons(overview)),
+        *(Text(line, style="red") for line in state_reasons(overview)),
         *(Text(line, style="yellow") for line in waiting_sentences(overview.points)),
         Text(count_states([status.state for status in overview.points])),
     )
 
 
-def reasons(overview: Overview) -> list[str]:
+def state_reasons(overview: Overview) -> list[str]:
     """The most common reasons of failures: "12 points, native-w2-s0 first: out of memory"."""
     names_of: dict[str, list[str]] = {}
     for status in overview.failed:

@@ -295,14 +295,14 @@ def compare_command(
     chosen = form_by_ending(form, file, FORMATS, "table")
     first, second = _side(reference), _side(other)
     if first.name == second.name:
-        names = _told_apart(reference, other)
+        names = _distinct_names(reference, other)
         first, second = replace(first, name=names[0]), replace(second, name=names[1])
     comparison = compare_sides(first, second)
     programs = {"json": partial(compare_json, comparison)}
     show_document(lambda: compare_document(comparison), chosen, file, programs)
 
 
-def _told_apart(first: Path, second: Path) -> tuple[str, str]:
+def _distinct_names(first: Path, second: Path) -> tuple[str, str]:
     """The shortest ends of two paths that differ, which fit a table better than the paths."""
     whole = first.resolve().parts, second.resolve().parts
     for parts in range(2, max(map(len, whole)) + 1):

@@ -113,7 +113,7 @@ def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkey
         prepared=str(prepared.path),
         rows=rows,
     )
-    answer = model_worker.evaluate(ENGINE, job)
+    answer = model_worker.evaluate_set(ENGINE, job)
     targets = prepared.targets[rows]
     outputs = np.asarray(made(prepared.inputs[rows].astype("float32") * prepared.scale))
     losses = -np.log(outputs[np.arange(len(rows)), targets])

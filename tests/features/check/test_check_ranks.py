@@ -16,9 +16,9 @@ from scalestudy.engines.tensorflow.traits import ENGINE, TensorFlowTraits
 from scalestudy.features.check.check_files import TOPICS, Plan, read_report, write_plan
 from scalestudy.features.check.check_ranks import (
     check_here,
-    errand,
-    run,
+    check_rank,
     trial_environment,
+    trial_task,
 )
 from scalestudy.hardware.devices import Gpu
 from scalestudy.launch import reserve
@@ -152,7 +152,7 @@ def test_each_rank_takes_its_own_gpu(name, device, visible, gpus, shown):
 
 def test_only_horovod_by_mpi_meets_as_mpirun_says(tmp_path):
     def source(name):
-        what = errand(
+        what = trial_task(
             collective(name),
             placement(0, "openmpi"),
             device="cpu",
@@ -217,7 +217,7 @@ def test_a_collective_that_stalls_is_told_and_the_others_are_tried(
             for rank in range(SIZE)
         ]
         assert (
-            list(pool.map(lambda placement: run(folder, placement), ranks))
+            list(pool.map(lambda placement: check_rank(folder, placement), ranks))
             == [0] * SIZE
         )
     report = read_report(folder)

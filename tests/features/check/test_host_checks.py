@@ -65,12 +65,12 @@ def test_gpus_seen_are_held_against_those_asked_for(changes, status):
 
 
 def test_gpus_that_processes_share_count_once():
-    assert host_checks.gpus_of([(1, ["GPU-a"]), (1, ["GPU-b"])]) == 2
-    assert host_checks.gpus_of([(1, ["GPU-a"]), (1, ["GPU-a"])]) == 1
-    assert host_checks.gpus_of([(2, ["GPU-a", "GPU-b"])] * 2) == 2
-    assert host_checks.gpus_of([(1, []), (1, [])]) == 2
-    assert host_checks.gpus_of([(2, []), (2, [])]) == 2
-    assert host_checks.gpus_of([(0, [])]) == 0
+    assert host_checks.count_gpus([(1, ["GPU-a"]), (1, ["GPU-b"])]) == 2
+    assert host_checks.count_gpus([(1, ["GPU-a"]), (1, ["GPU-a"])]) == 1
+    assert host_checks.count_gpus([(2, ["GPU-a", "GPU-b"])] * 2) == 2
+    assert host_checks.count_gpus([(1, []), (1, [])]) == 2
+    assert host_checks.count_gpus([(2, []), (2, [])]) == 2
+    assert host_checks.count_gpus([(0, [])]) == 0
 
 
 GOOD = {

@@ -8,7 +8,7 @@ from scalestudy.features.diagnose.ablation import (
     IN_FLIGHT,
     MOST,
     calls_of_block,
-    time_calls,
+    time_steps,
 )
 from scalestudy.measure.heartbeat import Heartbeat
 
@@ -33,7 +33,7 @@ class Device:
 
 def test_a_block_has_as_many_calls_as_asked_and_waits_for_all_of_them():
     device = Device()
-    found = time_calls(device.train, itertools.repeat(CALL), 10, Heartbeat())
+    found = time_steps(device.train, itertools.repeat(CALL), 10, Heartbeat())
     assert device.taken == device.waited == len(found.begin) == len(found.end) == 10
     assert found.seconds >= found.end[-1] - found.begin[0]
 
@@ -46,7 +46,7 @@ def test_what_a_call_waits_for_is_told_from_what_it_computes():
             next(times)
             yield CALL
 
-    found = time_calls(Device().train, slow(), 3, Heartbeat())
+    found = time_steps(Device().train, slow(), 3, Heartbeat())
     assert found.begin[1] >= found.end[0]
     assert found.arrived[0] >= found.begin[0]
 

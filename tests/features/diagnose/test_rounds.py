@@ -12,7 +12,12 @@ from scalestudy.features.diagnose import rounds
 from scalestudy.features.diagnose.ablation import ALONE, JOINED, Ablation
 from scalestudy.features.diagnose.decomposition import diagnoses
 from scalestudy.features.diagnose.diagnosis_section import suggestions
-from scalestudy.features.diagnose.rounds import TURNS, choose_point, named_point, plan
+from scalestudy.features.diagnose.rounds import (
+    TURNS,
+    choose_point,
+    named_point,
+    plan_diagnosis,
+)
 from scalestudy.launch import worker_processes as workers
 from scalestudy.launch.worker_processes import worker_command
 from scalestudy.report.formats import sections
@@ -89,7 +94,7 @@ def test_a_named_point_is_taken_if_its_workers_compute_at_the_same_time():
 
 
 def test_a_point_is_diagnosed_with_the_data_of_a_run_that_reads_the_same(begun_study):
-    planned = plan(begun_study(), "mirrored-w2-s0")
+    planned = plan_diagnosis(begun_study(), "mirrored-w2-s0")
     assert (planned.point.workers, planned.why) == (2, "")
     assert planned.point.needed_files().prepared
 
@@ -104,7 +109,7 @@ def test_a_point_is_diagnosed_with_the_data_of_a_run_that_reads_the_same(begun_s
 )
 def test_what_cannot_be_diagnosed_here_is_refused(begun_study, made, name, words):
     with pytest.raises(UserError, match=words):
-        plan(begun_study(**made), name)
+        plan_diagnosis(begun_study(**made), name)
 
 
 @pytest.fixture
@@ -176,7 +181,7 @@ def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(
 ):
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
     folder = begun_study("slow_loader.py")
-    planned = plan(folder, None)
+    planned = plan_diagnosis(folder, None)
     assert planned.point.name == "mirrored-w2-s0"
     found = rounds.diagnose(
         planned, listener := RecordingListener(), rounds=1, seconds=0.2

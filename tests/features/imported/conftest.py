@@ -8,7 +8,7 @@ import pytest
 
 from published import TABLES
 from scalestudy.features.imported.columns import ImportOptions
-from scalestudy.features.imported.gather import Imported, gather
+from scalestudy.features.imported.gather import Imported, gather_runs
 
 Read = Callable[..., Imported]
 
@@ -24,7 +24,7 @@ def read(tmp_path: Path) -> Read:
             path.write_bytes(
                 content if isinstance(content, bytes) else content.encode()
             )
-        return gather(
+        return gather_runs(
             [str(tmp_path / name) for name in files], ImportOptions(**options)
         )
 

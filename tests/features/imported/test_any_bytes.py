@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.imported.gather import gather
+from scalestudy.features.imported.gather import gather_runs
 from scalestudy.report.formats import to_csv, to_json
 from scalestudy.util.errors import UserError
 
@@ -53,7 +53,7 @@ COLUMNS = st.sampled_from([*NAMED.split(), ""])
 def taken(path: Path) -> None:
     """Read and report a file, or accept that it is refused."""
     try:
-        found = gather([str(path)])
+        found = gather_runs([str(path)])
     except UserError:
         return
     findings = analyse("any", found.runs)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.features.imported.file_rows import read_rows
+from scalestudy.features.imported.file_rows import read_file_rows
 from scalestudy.util.errors import UserError
 
 
 def rows(path: Path, text: str) -> list[list[object]]:
     path.write_text(text)
-    return [list(row.cells.values()) for row in read_rows(path).rows]
+    return [list(row.cells.values()) for row in read_file_rows(path).rows]
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
@@ -25,7 +25,7 @@ def test_decimal_commas_are_found_and_said(tmp_path: Path):
         ["1", "7535.2", "0.964"],
         ["2", "3829", "0.951"],
     ]
-    assert read_rows(path).form == "Separated by semicolons, with decimal commas."
+    assert read_file_rows(path).form == "Separated by semicolons, with decimal commas."
 
 
 def test_percentages_may_have_a_decimal_comma(tmp_path: Path):
@@ -54,7 +54,7 @@ def test_the_header_is_the_first_line_or_the_comment_above_numbers(
     tmp_path: Path, text: str, header: list
 ):
     (tmp_path / "t.csv").write_text(text)
-    found = read_rows(tmp_path / "t.csv")
+    found = read_file_rows(tmp_path / "t.csv")
     assert (found.header, len(found.rows)) == (header, 1)
 
 

@@ -9,7 +9,12 @@ import pytest
 
 from imported_runs import cassava
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.imported.gather import about, gather, import_findings, section
+from scalestudy.features.imported.gather import (
+    about,
+    gather_runs,
+    import_findings,
+    section,
+)
 from scalestudy.report.formats import sections
 from scalestudy.report.study_document import render_text, report_document
 from scalestudy.report.write_document import markdown
@@ -72,7 +77,7 @@ def test_a_folder_is_read_and_what_is_no_numbers_is_named(read, tmp_path: Path):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    imported = gather([str(tmp_path)])
+    imported = gather_runs([str(tmp_path)])
     assert [run.source.file for run in imported.runs] == ["a.csv", "a.csv"]
     assert (
         "notes.md" in imported.readings[-1] and "secret_8.csv" in imported.readings[-1]
@@ -83,14 +88,14 @@ def test_patterns_and_several_sources_are_read_each_file_once(tmp_path: Path):
     for count in (1, 2, 10):
         log = f"epoch,time_per_epoch,loss\n0,{9 / count},1\n1,{8 / count},.5\n"
         (tmp_path / f"log_{count}.csv").write_text(log)
-    imported = gather([str(tmp_path / "log_*.csv"), str(tmp_path / "log_10.csv")])
+    imported = gather_runs([str(tmp_path / "log_*.csv"), str(tmp_path / "log_10.csv")])
     assert [run.result.workers for run in imported.runs] == [1, 2, 10]
 
 
 def test_a_folder_of_a_study_is_no_file_of_numbers(tmp_path: Path):
     (tmp_path / "study.json").write_text("{}")
     with pytest.raises(UserError, match="scalestudy compare"):
-        gather([str(tmp_path)])
+        gather_runs([str(tmp_path)])
 
 
 def _calls(path: Path, strategies: int) -> int:
@@ -126,7 +131,7 @@ def test_what_is_no_file_of_numbers_is_refused_by_name(tmp_path: Path):
         "run.png": "Write a CSV file",
     }.items():
         with pytest.raises(UserError, match=name) as refused:
-            gather([str(tmp_path / name)])
+            gather_runs([str(tmp_path / name)])
         assert action in refused.value.action
 
 

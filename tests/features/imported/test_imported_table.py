@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.imported.gather import gather
+from scalestudy.features.imported.gather import gather_runs
 from scalestudy.report.formats import to_json
 from scalestudy.util.errors import UserError
 
@@ -44,7 +44,7 @@ def write(path: Path) -> Path:
 @pytest.mark.parametrize("ending", ["csv", "json"])
 def test_a_table_says_the_same_in_each_of_its_forms(tmp_path: Path, ending: str):
     results = [
-        run.result for run in gather([str(write(tmp_path / f"t.{ending}"))]).runs
+        run.result for run in gather_runs([str(write(tmp_path / f"t.{ending}"))]).runs
     ]
     assert [
         (

@@ -10,9 +10,9 @@ from PIL import Image
 from model_records import record
 from scalestudy.app.follow import Listener
 from scalestudy.features.predict.find_model import FoundModel
-from scalestudy.features.predict.predict import MARK, Wanted, plan
+from scalestudy.features.predict.predict import MARK, Wanted, plan_prediction
 from scalestudy.features.predict.use_model import (
-    export_model,
+    export_trained_model,
     metadata_path,
     refuse_other_data,
     write_gallery,
@@ -65,7 +65,7 @@ def test_an_export_to_a_wrong_place_or_form_is_refused(tmp_path, name, message):
     (tmp_path / "linked.keras").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "beside.keras.json").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match=message):
-        export_model(found(tmp_path / "run"), tmp_path / name, Listener())
+        export_trained_model(found(tmp_path / "run"), tmp_path / name, Listener())
 
 
 def test_the_models_own_file_is_not_replaced_even_by_force(tmp_path):
@@ -74,7 +74,7 @@ def test_the_models_own_file_is_not_replaced_even_by_force(tmp_path):
     (tmp_path / "link.keras").symlink_to(model)
     for out in (model, tmp_path / "link.keras", tmp_path / "best.keras"):
         with pytest.raises(UserError) as refused:
-            export_model(found(tmp_path), out, Listener(), force=True)
+            export_trained_model(found(tmp_path), out, Listener(), force=True)
         assert str(out) in refused.value.received
     assert model.read_bytes() == b"weights"
 
@@ -104,7 +104,7 @@ def planned(tmp_path):
 
     def call(*given, kind="masks", out="out", **more):
         images = tuple(str(tmp_path / image) for image in given or ["images"])
-        return plan(
+        return plan_prediction(
             found(tmp_path, kind), Wanted(images, tmp_path / out, device="cpu", **more)
         )
 

@@ -20,7 +20,7 @@ from scalestudy.features.proposal.panel import (
     find_panel,
     parse_panel,
     request_blocks,
-    request_of,
+    resource_request,
     round_up,
     shipped_panels,
 )
@@ -135,7 +135,7 @@ CSC = find_panel("csc")
 
 
 def requested(options=None, panel=CSC, findings=None) -> ResourceRequest:
-    found = request_of(panels.subject(findings or panels.full(), options), panel)
+    found = resource_request(panels.subject(findings or panels.full(), options), panel)
     assert isinstance(found, ResourceRequest)
     return found
 
@@ -176,7 +176,7 @@ def test_a_node_is_charged_whole():
 
 
 def test_without_knowing_the_nodes_no_nodes_are_requested():
-    found = request_of(panels.subject(panels.small()), find_panel("hlrs"))
+    found = resource_request(panels.subject(panels.small()), find_panel("hlrs"))
     assert isinstance(found, Missing) and "nodes" in found.why
 
 
@@ -298,7 +298,7 @@ def too_uncertain():
 )
 def test_what_the_study_does_not_advise_is_requested_only_by_name(findings, kind):
     assert findings.advice.decision.kind == kind
-    found = request_of(panels.subject(findings), CSC)
+    found = resource_request(panels.subject(findings), CSC)
     assert isinstance(found, Missing)
     assert "--workers" in found.remedy
     by_name = requested(RequestOptions(workers=2), findings=findings)
@@ -324,7 +324,7 @@ def test_a_strategy_that_is_not_advised_is_requested_only_with_its_workers():
     findings = analyse("two", synthetic.seeded((1, 2), ("horovod", "mirrored")))
     other = ({"horovod", "mirrored"} - {findings.advice.decision.choice.strategy}).pop()
     assert isinstance(
-        request_of(panels.subject(findings, RequestOptions(strategy=other)), CSC),
+        resource_request(panels.subject(findings, RequestOptions(strategy=other)), CSC),
         Missing,
     )
     assert requested(RequestOptions(strategy=other, workers=2), findings=findings).doubt

@@ -10,7 +10,7 @@ from scalestudy.cli import app
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study, parse_study
 from scalestudy.features.recipe.page import recipe_file, recipes_document
-from scalestudy.features.recipe.run import RUNGS, plan, search_recipe
+from scalestudy.features.recipe.run import RUNGS, plan_recipe, search_recipe
 from scalestudy.features.recipe.settle import settle
 from scalestudy.features.recipe.verdicts import rows_by_workers, seconds_to_settle
 from scalestudy.launch.launcher import Moved
@@ -94,7 +94,7 @@ def planned(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "study.toml").write_text(TEXT)
     request = request_of(tmp_path / "study.toml", tmp_path / "recipe")
-    return plan(request, (8,), 6, "virtual")
+    return plan_recipe(request, (8,), 6, "virtual")
 
 
 def test_trials_are_points_of_a_study_and_are_not_run_again(planned, surface):
@@ -191,13 +191,13 @@ def test_a_metric_without_a_direction_is_refused(planned, surface):
 def test_studies_without_one_answer_are_refused(tmp_path, old, new, refused):
     (tmp_path / "study.toml").write_text(TEXT.replace(old, new))
     with pytest.raises(UserError, match=refused):
-        plan(request_of(tmp_path / "study.toml"), (1, 8), 6, "virtual")
+        plan_recipe(request_of(tmp_path / "study.toml"), (1, 8), 6, "virtual")
 
 
 def test_the_cost_is_known_before_anything_runs(planned):
     assert planned.trainings == pytest.approx(6 * RUNGS[0] + 3 * RUNGS[1] + 2 * 3 + 3)
     with pytest.raises(UserError, match="strategy"):
-        plan(planned.request, (8,), 6, "torch-ddp")
+        plan_recipe(planned.request, (8,), 6, "torch-ddp")
 
 
 def test_the_command_writes_a_study_file_for_each_number_of_workers(

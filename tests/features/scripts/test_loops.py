@@ -29,9 +29,9 @@ from scalestudy.features.scripts.launch import (
     sweep_of,
 )
 from scalestudy.features.scripts.measured_study import (
+    EpochCounts,
     Left,
     Recording,
-    Tally,
     folder_path,
     script_here,
     script_text,
@@ -252,12 +252,12 @@ def measured(workers, seconds, seed=0, last=2):
     run.sense("val_accuracy", None)
     for _ in range(2):
         quality = {"val_accuracy": (3.0, 4.0)}
-        tallies = [
-            Tally(8, 1, 8, seconds * (rank + 1), 0.0, 0.0, 4.0, quality)
+        by_rank = [
+            EpochCounts(8, 1, 8, seconds * (rank + 1), 0.0, 0.0, 4.0, quality)
             for rank in range(workers)
         ]
-        tallies[0].samples, tallies[0].steps = 8 + last, 2
-        run.epoch(tallies)
+        by_rank[0].samples, by_rank[0].steps = 8 + last, 2
+        run.epoch(by_rank)
     run.result(
         [
             left("same", val_accuracy=(1.0, 2.0)) if rank else left("same")
@@ -295,8 +295,8 @@ def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
     run = recording(2)
     run.epoch(
         [
-            Tally(6, 1, 6, 1.0, 3.0, 0.0, 12.0, {"accuracy": (1.0, 4.0)}),
-            Tally(2, 1, 2, 1.0, 3.0, 0.0, 0.0, {"accuracy": (3.0, 4.0)}),
+            EpochCounts(6, 1, 6, 1.0, 3.0, 0.0, 12.0, {"accuracy": (1.0, 4.0)}),
+            EpochCounts(2, 1, 2, 1.0, 3.0, 0.0, 0.0, {"accuracy": (3.0, 4.0)}),
         ]
     )
     (epoch,) = run.run.epochs()
@@ -306,10 +306,10 @@ def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
         None,
         None,
     )
-    run.epoch([Tally(6, 1, 6, 1.0), Tally(2, 1, 2, 1.0, loss=1.0)])
+    run.epoch([EpochCounts(6, 1, 6, 1.0), EpochCounts(2, 1, 2, 1.0, loss=1.0)])
     assert run.run.epochs()[-1].loss is None
-    run.epoch([Tally(), Tally()])  # interrupted before its first step
-    run.epoch([Tally(6, 1, 6, 1.0, loss=3.0), Tally()])  # unequal shares
+    run.epoch([EpochCounts(), EpochCounts()])  # interrupted before its first step
+    run.epoch([EpochCounts(6, 1, 6, 1.0, loss=3.0), EpochCounts()])  # unequal shares
     assert [epoch.loss for epoch in run.run.epochs()[2:]] == [0.5]
 
 
@@ -340,7 +340,7 @@ def test_the_first_epoch_shows_workers_that_train_on_their_own(
     run = recording(2)
     run.epoch(
         [
-            Tally(6, s, 6, 1.0, digest=digest)
+            EpochCounts(6, s, 6, 1.0, digest=digest)
             for s, digest in zip(steps, digests, strict=True)
         ]
     )
@@ -350,7 +350,7 @@ def test_the_first_epoch_shows_workers_that_train_on_their_own(
         for word in ("DistributedSampler", "DistributedDataParallel")
         if word in notes
     ] == named
-    run.epoch([Tally(6, s, 6, 1.0) for s in steps])
+    run.epoch([EpochCounts(6, s, 6, 1.0) for s in steps])
     assert capsys.readouterr().err == ""
 
 
@@ -358,7 +358,7 @@ def test_workers_that_part_and_a_script_without_a_step_give_no_result(file):
     run = recording(2)
     with pytest.raises(RunError, match=r"workers\.count"):
         run.result([left(), left()])
-    run.epoch([Tally(6, 1, 6, 1.0), Tally(2, 1, 2, 1.0)])
+    run.epoch([EpochCounts(6, 1, 6, 1.0), EpochCounts(2, 1, 2, 1.0)])
     with pytest.raises(RunError, match="2 different sets"):
         run.result([left("a"), left("b")])
     assert run.run.result() is None
@@ -467,7 +467,7 @@ def test_a_run_whose_epochs_grow_with_the_workers_is_refused_and_an_earlier_one_
     def epoch(workers):
         run = recording(workers)
         run.epoch(
-            [Tally(100, 10, 10, 1.0, loss=float(rank)) for rank in range(workers)]
+            [EpochCounts(100, 10, 10, 1.0, loss=float(rank)) for rank in range(workers)]
         )
         return run
 
@@ -492,10 +492,10 @@ def test_a_quality_of_fewer_samples_with_more_workers_is_said(file, capsys):
     for workers, rows in ((1, 224), (2, 8)):
         run = recording(workers)
         run.sense("accuracy", None)
-        tally = Tally(
+        counts = EpochCounts(
             100 // workers, 10, 10, 1.0, qualities={"accuracy": (rows / 2, rows)}
         )
-        run.epoch([tally] * workers)
+        run.epoch([counts] * workers)
         run.result([left("same")] * workers)
         assert run.run.result().evaluated_samples == rows * workers
     assert (
@@ -510,8 +510,8 @@ def test_workers_that_never_joined_are_refused_after_the_first_epoch(file):
     ):
         run.epoch(
             [
-                Tally(6, 1, 6, 1.0, joined=1, digest="a"),
-                Tally(6, 1, 6, 1.0, joined=1, digest="a"),
+                EpochCounts(6, 1, 6, 1.0, joined=1, digest="a"),
+                EpochCounts(6, 1, 6, 1.0, joined=1, digest="a"),
             ]
         )
     assert run.run.epochs() == []

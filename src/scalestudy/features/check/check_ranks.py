@@ -111,7 +111,7 @@ def await_ranks(
     return read_report(folder)
 
 
-def run(path: Path, placement: Placement) -> int:
+def check_rank(path: Path, placement: Placement) -> int:
     """Do this process's part of the check in folder `path`; rank 0 writes the report.
 
     Returns:
@@ -215,7 +215,7 @@ class _Rank:
         )
         way = collective(assignment.collective) if assignment.collective else None
         device = "cpu" if way is not None and way.device == "cpu" else self._device
-        what = errand(
+        what = trial_task(
             way,
             self._placement,
             device=device,
@@ -301,7 +301,7 @@ def trial_environment(
     return changes.applied(variables) | {"PYTHONUNBUFFERED": "1"}
 
 
-def errand(
+def trial_task(
     way: Collective | None,
     placement: Placement,
     *,

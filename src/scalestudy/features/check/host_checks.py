@@ -37,7 +37,7 @@ SPARE_BYTES = 2**30
 """Free space in bytes below which a folder is considered nearly full."""
 
 
-def gpus_of(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
+def count_gpus(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
     """Return the GPUs of a host, given the number and UUIDs that each rank sees: its own GPUs or all."""
     if all(len(uuids) == count for count, uuids in ranks):
         return len({uuid for _, uuids in ranks for uuid in uuids})

@@ -115,7 +115,9 @@ def judge_ranks(
                 name,
                 device=plan.device,
                 promised=min(plan.gpus_per_node, len(ranks)),
-                gpus=host_checks.gpus_of([(fact.gpus, fact.uuids) for fact in ranks]),
+                gpus=host_checks.count_gpus(
+                    [(fact.gpus, fact.uuids) for fact in ranks]
+                ),
                 workers=len(ranks),
                 why=ranks[0].no_gpus or (),
             )

@@ -71,7 +71,7 @@ def _said(values: Mapping[str, Any], name: str) -> str:
     return "" if values.get(name) is None else str(values[name])
 
 
-def differences(first: Side, second: Side) -> list[Difference]:
+def setting_differences(first: Side, second: Side) -> list[Difference]:
     """Return the keys whose settings differ."""
     return unlike(first, second, first.asked, second.asked)
 
@@ -93,7 +93,7 @@ def unpaired_because(first: Side, second: Side) -> str | None:
         return f"not known of both are {', '.join(withheld)}"
     unlike = [
         key
-        for key, *_ in differences(first, second)
+        for key, *_ in setting_differences(first, second)
         if not key.startswith(_ONLY_SPEED)
         and key.startswith(("task", "data.", "train."))
     ]
@@ -325,7 +325,7 @@ def compare(first: Side, second: Side) -> Comparison:
     return Comparison(
         first,
         second,
-        tuple(differences(first, second)),
+        tuple(setting_differences(first, second)),
         rows,
         unpaired_because(first, second),
     )

@@ -113,7 +113,7 @@ WITH_INPUT: tuple[BlockName, ...] = ("whole", "reference")
 Train = Callable[[Call], SupportsFloat]
 
 
-def run(part: OwnPart) -> None:
+def run_ablation(part: OwnPart) -> None:
     """Measure the blocks of an ablation, and write their times to `times/RANK.json`.
 
     This function is called like training's `run`. `ablation.json` in the folder lists the blocks. The workers
@@ -181,7 +181,7 @@ class CallTimes:
         return self.done - self.begin[0]
 
 
-def time_calls(
+def time_steps(
     train: Train, calls: Iterator[Call], count: int, heartbeat: Heartbeat
 ) -> CallTimes:
     """Compute `count` calls, with at most `IN_FLIGHT` calls queued on the device."""
@@ -241,8 +241,8 @@ class _Bench:
         train = self._trainer(name, loader).train
         heartbeat, group = self._clock.heartbeat, self._joined.group
         with self._source(name, loader, global_batch) as (call, source):
-            time_calls(train, source, 1, heartbeat)
-            call_seconds = time_calls(train, source, WARM - 1, heartbeat).seconds / (
+            time_steps(train, source, 1, heartbeat)
+            call_seconds = time_steps(train, source, WARM - 1, heartbeat).seconds / (
                 WARM - 1
             )
             count = calls_of_block(self._ablation.seconds, call_seconds)
@@ -257,11 +257,11 @@ class _Bench:
                     time.sleep(POLL)
             else:
                 group.host_sum(np.zeros(1))
-            times = time_calls(train, source, count, heartbeat)
+            times = time_steps(train, source, count, heartbeat)
             if name == "together":  # keep computing until all others have been measured
                 (folder / f"done-{self._turn}").touch()
                 while not self._all_have(f"done-{self._turn}", folder):
-                    time_calls(train, source, 1, heartbeat)
+                    time_steps(train, source, 1, heartbeat)
         part = call[0]
         return BlockTimes(
             name=name,

@@ -66,7 +66,7 @@ class DiagnosisPlan(NamedTuple):
     why: str = ""
 
 
-def plan(
+def plan_diagnosis(
     folder: StudyFolder, name: str | None, permission: Permission = NOTHING
 ) -> DiagnosisPlan:
     """Find the point, by its name or with `choose_point`, and the data of a run that has started.

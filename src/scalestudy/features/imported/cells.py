@@ -8,7 +8,7 @@ from math import isnan
 from typing import Any
 
 from scalestudy.features.imported.columns import TIMES, ImportedColumn
-from scalestudy.features.imported.file_rows import ImportedRow, shown
+from scalestudy.features.imported.file_rows import ImportedRow, printable_name
 
 COUNTS = ("workers", "epochs", "per_worker_batch", "global_batch", "samples_processed")
 WHOLE = (*COUNTS, "seed", "epoch")
@@ -72,7 +72,7 @@ def parse_rows(
 def _value(role: str, cell: Any, factor: float) -> Any:
     """Convert a cell to the type of its role. Raises `ValueError` with the reason if it is invalid."""
     if role == "strategy":
-        return shown(str(cell).strip())
+        return printable_name(str(cell).strip())
     number = number_of(cell)
     if number is None and role == "quality" and isinstance(cell, str):
         number = number_of(cell.rstrip().removesuffix("%"))
@@ -82,7 +82,7 @@ def _value(role: str, cell: Any, factor: float) -> Any:
         "which is not a number" if number is None else _objection(role, number * factor)
     )
     if number is None or why:
-        raise ValueError(f"{role} is {shown(str(cell).strip())}, {why}")
+        raise ValueError(f"{role} is {printable_name(str(cell).strip())}, {why}")
     return int(number) if role in WHOLE else number * factor
 
 

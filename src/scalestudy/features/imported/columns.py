@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from scalestudy.config.metric_senses import Better, known
 from scalestudy.config.quality_margin import QualityMargin
-from scalestudy.features.imported.file_rows import shown
+from scalestudy.features.imported.file_rows import printable_name
 from scalestudy.util.errors import UserError
 
 _SAMPLES = "image images img imgs sample samples example examples token tokens sequence sequences item items"
@@ -196,7 +196,7 @@ class ImportedColumn(NamedTuple):
 
 def listed(names: Sequence[str]) -> str:
     """Return the names of columns for a message."""
-    return f"the columns {', '.join(shown(name) or 'one without a name' for name in names[:20])}"
+    return f"the columns {', '.join(printable_name(name) or 'one without a name' for name in names[:20])}"
 
 
 def normalise(name: str) -> str:
@@ -214,7 +214,7 @@ def find_columns(
     """
     for role, name in given.items():
         if name not in header:
-            wanted = f"a column {shown(name)!r} for {role}"
+            wanted = f"a column {printable_name(name)!r} for {role}"
             raise UserError(wanted, listed(header), f"Correct --column {role}=NAME.")
     free = [name for name in header if name not in given.values()]
     columns = {}
@@ -237,8 +237,8 @@ def _named(role: str, free: Sequence[str]) -> str | None:
     for names in (NAMES[role], VAGUE.get(role, ())):
         fitting = [name for name in free if _split_unit(name, role, names)[0] in names]
         if len(fitting) > 1:
-            both = ", ".join(repr(shown(name)) for name in fitting)
-            action = f"Choose one: --column {role}={shown(fitting[0])}"
+            both = ", ".join(repr(printable_name(name)) for name in fitting)
+            action = f"Choose one: --column {role}={printable_name(fitting[0])}"
             raise UserError(f"one column for {role}", both, action)
         if fitting:
             return fitting[0]
@@ -249,7 +249,7 @@ def _factor(name: str, role: str) -> float:
     """Return the unit of a column in seconds."""
     unit = _split_unit(name, role, (*NAMES[role], *VAGUE.get(role, ())))[1]
     if unit not in UNITS:
-        wanted, seen = "a time in ms, s, min, h", f"the column {shown(name)!r}"
+        wanted, seen = "a time in ms, s, min, h", f"the column {printable_name(name)!r}"
         raise UserError(wanted, seen, "Rename or convert that column.")
     return UNITS[unit]
 
@@ -285,8 +285,8 @@ def _refuse_parts_of_a_count(
         None,
     )
     if workers and each and normalise(workers.name) in VAGUE["workers"]:
-        seen = f"{shown(workers.name)} and {shown(each)}"
-        action = f"Add a column `workers` with their product, or --column workers={shown(workers.name)}."
+        seen = f"{printable_name(workers.name)} and {printable_name(each)}"
+        action = f"Add a column `workers` with their product, or --column workers={printable_name(workers.name)}."
         raise UserError("one column with the number of workers", seen, action)
 
 
@@ -304,7 +304,7 @@ def is_of_validation(column: str) -> bool:
     return normalise(column).startswith(_SPLITS)
 
 
-def named_columns(header: Sequence[str], metric: str) -> list[str]:
+def columns_of_metric(header: Sequence[str], metric: str) -> list[str]:
     """Return the columns of a metric, such as `accuracy` and `val_accuracy`."""
     return [
         name
@@ -323,10 +323,12 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
         UserError: Several metrics match, or there is no column `metric`.
     """
     if metric is not None:
-        candidates = named_columns(header, metric)
+        candidates = columns_of_metric(header, metric)
         if not candidates:
             raise UserError(
-                f"a column {shown(metric)!r}", listed(header), "Correct --metric."
+                f"a column {printable_name(metric)!r}",
+                listed(header),
+                "Correct --metric.",
             )
     else:
         gains = [name for name in header if known(metric_name(name)).better == "higher"]
@@ -337,7 +339,7 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
         )
     fitting = [name for name in candidates if is_of_validation(name)] or candidates
     if len(fitting) > 1:
-        action = f"Choose one: --metric {shown(fitting[0])}"
+        action = f"Choose one: --metric {printable_name(fitting[0])}"
         raise UserError("one column for the quality", listed(fitting), action)
     return fitting[0] if fitting else None
 
@@ -353,13 +355,15 @@ def find_quality(
         UserError: As in `quality_column`, or the metric's direction is unknown.
     """
     asked = options.metric
-    if "quality" not in columns or (asked is not None and named_columns(header, asked)):
+    if "quality" not in columns or (
+        asked is not None and columns_of_metric(header, asked)
+    ):
         quality = quality_column(header, asked)
         if quality is None:
             return "", columns
         return metric_name(quality), columns | {"quality": ImportedColumn(quality)}
     if asked and not (known(asked).better or options.better):
-        wanted = f"a column {shown(asked)!r}, or a metric that is known by name, for `quality`"
+        wanted = f"a column {printable_name(asked)!r}, or a metric that is known by name, for `quality`"
         action = "Correct --metric, or add --better higher or --better lower."
         raise UserError(wanted, listed(header), action)
     return asked or metric_name(columns["quality"].name), columns

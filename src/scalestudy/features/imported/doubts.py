@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from scalestudy.analysis.runs import Run, metric_label
 from scalestudy.config.metric_senses import known
-from scalestudy.features.imported.file_rows import shown
+from scalestudy.features.imported.file_rows import printable_name
 from scalestudy.features.imported.imported_table import Reading
 from scalestudy.util.errors import UserError
 
@@ -35,7 +35,7 @@ def refuse_unclear_throughput(readings: Sequence[Reading]) -> None:
         )
         if not growths:
             continue
-        column, source = shown(alike[0].throughput), alike[0].runs[0].source
+        column, source = printable_name(alike[0].throughput), alike[0].runs[0].source
         where = source.file if source else ""
         if not per_worker and all(growth <= FLAT for growth in growths):
             wanted = f"{column} that rises with the workers, as the throughput of all of them does"

@@ -52,13 +52,13 @@ class FileRows:
     malformed: list[str] = field(default_factory=list)
 
 
-def shown(text: str) -> str:
+def printable_name(text: str) -> str:
     """Return text from a file for a message: printable, and at most `LONGEST` characters before "…"."""
     clean = printable(text)
     return clean if len(clean) <= LONGEST else f"{clean[:LONGEST]}…"
 
 
-def read_rows(path: Path) -> FileRows:
+def read_file_rows(path: Path) -> FileRows:
     """Read the rows of a file; the ending of its name decides how.
 
     Raises:
@@ -70,11 +70,15 @@ def read_rows(path: Path) -> FileRows:
             "Write a CSV file with the columns strategy, workers, training_seconds."
         )
         wanted = f"a table or a log: {', '.join(FORMS)}"
-        raise UserError(wanted, f"{shown(path.name)}, which is none of these", action)
+        raise UserError(
+            wanted, f"{printable_name(path.name)}, which is none of these", action
+        )
     found = read(path)
     if not found.rows:
         raise UserError(
-            "a table with rows", f"none in {shown(path.name)}", "Name another file."
+            "a table with rows",
+            f"none in {printable_name(path.name)}",
+            "Name another file.",
         )
     return found
 
@@ -86,7 +90,7 @@ class _Line(NamedTuple):
 
 def _read_csv(path: Path) -> FileRows:
     """Read a CSV file; lines that begin with `#` are comments, unless one is the header."""
-    name = shown(path.name)
+    name = printable_name(path.name)
     try:
         text = path.read_bytes().decode("utf-8-sig")
         separator = _separator(text)
@@ -96,7 +100,9 @@ def _read_csv(path: Path) -> FileRows:
         ]
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(
-            "a CSV file in UTF-8", f"{name}: {shown(str(error))}", "Save it as UTF-8."
+            "a CSV file in UTF-8",
+            f"{name}: {printable_name(str(error))}",
+            "Save it as UTF-8.",
         ) from error
     header, body = _split_header([line for line in lines if any(line.cells)])
     _refuse_repeated([cell for cell in header if cell], path)
@@ -171,7 +177,7 @@ def _has_decimal_commas(lines: Sequence[Sequence[str]], path: Path) -> bool:
     for cell in cells:
         is_clear = both is not None and _THOUSANDS.fullmatch(cell)
         if _DECIMAL_POINT.fullmatch(cell) and not is_clear:
-            seen = f"{comma or both} and {cell} in {shown(path.name)}"
+            seen = f"{comma or both} and {cell} in {printable_name(path.name)}"
             action = "Write all with a comma or all with a point, and no separators of thousands."
             raise UserError("numbers with one decimal mark", seen, action)
     return True
@@ -188,7 +194,7 @@ def _refuse_repeated(names: Sequence[str], path: Path) -> None:
     """Raise `UserError` if two columns have the same name."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        seen = f"{', '.join(map(shown, repeated[:5]))} twice in {shown(path.name)}"
+        seen = f"{', '.join(map(printable_name, repeated[:5]))} twice in {printable_name(path.name)}"
         raise UserError("columns with different names", seen, "Rename a column.")
 
 
@@ -202,7 +208,7 @@ def _read_json(path: Path) -> FileRows:
     try:
         document = json.loads(path.read_bytes(), object_pairs_hook=cells)
     except (ValueError, RecursionError) as error:
-        seen = f"{shown(path.name)}: {shown(str(error))}"
+        seen = f"{printable_name(path.name)}: {printable_name(str(error))}"
         raise UserError("a JSON document", seen, "Correct the file.") from error
     if isinstance(document, dict) and "rows" in document:
         document = document["rows"]
@@ -215,7 +221,9 @@ def _read_json(path: Path) -> FileRows:
         isinstance(row, dict) for row in document
     ):
         wanted = "a JSON list of objects, one for each row"
-        raise UserError(wanted, shown(path.name), "Write it in this form, or as CSV.")
+        raise UserError(
+            wanted, printable_name(path.name), "Write it in this form, or as CSV."
+        )
     rows = [
         ImportedRow(number, None, row) for number, row in enumerate(document, start=1)
     ]

@@ -20,7 +20,7 @@ from scalestudy.features.imported.doubts import (
     refuse_mixed_units,
     refuse_unclear_throughput,
 )
-from scalestudy.features.imported.file_rows import FORMS, shown
+from scalestudy.features.imported.file_rows import FORMS, printable_name
 from scalestudy.features.imported.imported_table import Reading, read_table
 from scalestudy.features.imported.run_of_rows import UNNAMED
 from scalestudy.report.document import Items, Section
@@ -58,7 +58,10 @@ def import_findings(
     Raises:
         UserError: As in `gather`.
     """
-    imported, margin = gather(sources, options), options.margin if options else None
+    imported, margin = (
+        gather_runs(sources, options),
+        options.margin if options else None,
+    )
     files = {run.source.file for run in imported.runs if run.source}
     name = Path(*files).stem if len(files) == 1 else "Imported numbers"
     wanted = replace(criteria or Criteria(), margin=margin)
@@ -72,7 +75,9 @@ def import_findings(
     )
 
 
-def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Imported:
+def gather_runs(
+    sources: Sequence[str], options: ImportOptions | None = None
+) -> Imported:
     """Read files, folders and patterns of files.
 
     Raises:
@@ -177,7 +182,7 @@ def _labels(paths: Sequence[Path]) -> list[str]:
     """Return distinct labels: file names if they differ, else relative paths."""
     short = [path.name for path in paths]
     if len(set(short)) == len(short):
-        return [shown(name) for name in short]
+        return [printable_name(name) for name in short]
     root = os.path.commonpath([path.absolute().parent for path in paths])
     return [printable(os.path.relpath(path.absolute(), root)) for path in paths]
 

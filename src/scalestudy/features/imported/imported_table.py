@@ -20,7 +20,11 @@ from scalestudy.features.imported.columns import (
     listed,
     metric_name,
 )
-from scalestudy.features.imported.file_rows import FileRows, read_rows, shown
+from scalestudy.features.imported.file_rows import (
+    FileRows,
+    printable_name,
+    read_file_rows,
+)
 from scalestudy.features.imported.row_kind import kind_of_rows, texts_of
 from scalestudy.features.imported.run_name import run_name
 from scalestudy.features.imported.run_of_rows import (
@@ -73,7 +77,7 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
         UserError: A required column is missing or ambiguous, no row can be read, or it is not clear what a
             row is.
     """
-    found, file = read_rows(path), shown(path.name)
+    found, file = read_file_rows(path), printable_name(path.name)
     columns = find_columns(found.header, options.columns)
     metric, columns = find_quality(found.header, columns, options)
     rows, skipped = parse_rows(found.rows, columns, {})
@@ -164,7 +168,7 @@ def _complete(
     Raises:
         UserError: The number of workers is unknown, or stated twice.
     """
-    name, file = run_name(path, bare=kind == "epoch"), shown(path.name)
+    name, file = run_name(path, bare=kind == "epoch"), printable_name(path.name)
     stated = [
         role
         for role in ("workers", "strategy", "seed")
@@ -268,7 +272,7 @@ def _understood(
         if role in TIMES and column.factor == 1 and not _states_unit(column.name):
             remarks.append("in seconds")
         parts.append(
-            shown(column.name) + (f" ({', '.join(remarks)})" if remarks else "")
+            printable_name(column.name) + (f" ({', '.join(remarks)})" if remarks else "")
         )
     row = "An epoch is a row. " if kind == "epoch" else ""
     return f"{row}Columns used: {', '.join(parts)}."
@@ -303,19 +307,19 @@ def _remarks(
     if stated:
         yield f"From its path: {', '.join(stated)}."
     if "throughput_per_worker" in columns:
-        name = shown(columns["throughput_per_worker"].name)
+        name = printable_name(columns["throughput_per_worker"].name)
         yield f"Throughput is {name} times the workers."
     for role in ("throughput", "throughput_per_worker"):
         if role in columns and "token" in columns[role].name.lower():
             yield "Its samples/s are tokens per second."
     if _has_rate_of_run(columns):
         samples, seconds = (
-            shown(columns[role].name)
+            printable_name(columns[role].name)
             for role in ("samples_processed", "training_seconds")
         )
         yield f"Throughput is {samples} by {seconds}."
     if apart:
-        yield f"Rows that differ in {', '.join(map(shown, apart))} are separate rows."
+        yield f"Rows that differ in {', '.join(map(printable_name, apart))} are separate rows."
     if kind == "epoch":
         if not columns.keys() & {*TIMES, "throughput", "throughput_per_worker"}:
             yield "No column holds times, so there is no speed-up."
@@ -325,13 +329,13 @@ def _remarks(
             and "training_seconds" not in columns
             and not is_of_validation(quality.name)
         ):
-            yield f"{shown(quality.name)} may be that of the training data: its name does not say."
+            yield f"{printable_name(quality.name)} may be that of the training data: its name does not say."
         if quality and metric_name(quality.name) == "loss":
             yield "No other metric is there, so the validation loss is the quality."
 
 
 def _not_used(names: Sequence[str]) -> Iterator[str]:
-    named = [shown(name) for name in names if name.strip()]
+    named = [printable_name(name) for name in names if name.strip()]
     if named:
         rest = (
             f" and {len(named) - MOST_COLUMNS} more"

@@ -9,7 +9,7 @@ from typing import Any
 from scalestudy.config.metric_senses import known
 from scalestudy.features.imported.cells import ParsedRow, number_of
 from scalestudy.features.imported.columns import BATCHES, metric_name, normalise
-from scalestudy.features.imported.file_rows import shown
+from scalestudy.features.imported.file_rows import printable_name
 
 _REPEATS = """
     run runs run_id rep reps repeat repetition replicate trial attempt id index job job_id jobid slurm_job_id
@@ -94,23 +94,27 @@ def _is_measured(name: str, values: Sequence[Any]) -> bool:
 def set_swept(rows: Sequence[ParsedRow], names: Sequence[str]) -> None:
     """Give rows their values of the columns that tell them apart."""
     for row in rows:
-        row.swept |= {shown(name): plain(row.row.cells.get(name)) for name in names}
+        row.swept |= {
+            printable_name(name): plain_value(row.row.cells.get(name)) for name in names
+        }
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a swept value as in a study file; cells of CSV files are numbers, true, false or texts."""
     if not isinstance(value, str):
         return (
             value
             if isinstance(value, bool | int | float) or value is None
-            else shown(str(value))
+            else printable_name(str(value))
         )
     try:
         parsed = json.loads(value)
     except (ValueError, RecursionError):
-        return shown(value.strip())
+        return printable_name(value.strip())
     return (
-        parsed if isinstance(parsed, bool | int | float | str) else shown(value.strip())
+        parsed
+        if isinstance(parsed, bool | int | float | str)
+        else printable_name(value.strip())
     )
 
 

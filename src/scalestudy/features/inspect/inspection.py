@@ -185,12 +185,12 @@ def inspect_data(
         "Split": _split(data, set(contents.given)),
         "Remarks": "; ".join([*findings.remarks, *map(str, findings.left_out)]),
     }
-    told = [
+    labelled = [
         f"{name} ({split})" if split else name
         for name, split in zip(names, split_of, strict=True)
     ]
-    across, within = _copies(alike.values(), told, split_of, contents.groups)
-    warnings = _warnings_of(classes, across, within, [told[row] for row in empty])
+    across, within = _copies(alike.values(), labelled, split_of, contents.groups)
+    warnings = _warnings_of(classes, across, within, [labelled[row] for row in empty])
     warnings += [
         DataWarning(doubt.name, doubt.title, doubt.action) for doubt in findings.doubts
     ]

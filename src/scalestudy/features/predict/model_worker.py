@@ -77,7 +77,7 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
         engine.export(job.model, job.record, job.out, job.form)
         return {}
     if job.action == "evaluate":
-        return evaluate(engine, job, say)
+        return evaluate_set(engine, job, say)
     if job.action == "gallery":
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
         model = _trainer(engine, job, prepared).inference()
@@ -88,7 +88,7 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
     return {"lines": predict_images(engine.inference(job.model, job.record), job, say)}
 
 
-def evaluate(
+def evaluate_set(
     engine: Engine, job: ModelJob, say: Say = lambda message: None
 ) -> dict[str, Any]:
     """Return results and the number of samples."""

@@ -46,7 +46,7 @@ class Predicted(NamedTuple):
     classes: dict[str, int]
 
 
-def plan(model: FoundModel, wanted: Wanted) -> dict[str, Any]:
+def plan_prediction(model: FoundModel, wanted: Wanted) -> dict[str, Any]:
     """Return the job that `predict` would do, without computing or writing anything.
 
     Raises:
@@ -78,7 +78,7 @@ def predict(model: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
         UserError: If images, options or the output folder are invalid; nothing has been written then.
         RunError: If a process failed.
     """
-    job = plan(model, wanted)
+    job = plan_prediction(model, wanted)
     _begin(wanted.out, model)
     answer = compute(model, job, "Predicting", len(job["items"]), listener)
     return _finish(model, wanted, answer["lines"])

@@ -143,7 +143,7 @@ class Evaluated(NamedTuple):
     results: dict[str, float]
 
 
-def evaluate(
+def evaluate_model(
     model: FoundModel,
     source: str | None,
     split: str | None,
@@ -317,7 +317,7 @@ def _is_own(model: FoundModel, prepared: Prepared) -> bool:
         return False
 
 
-def export_model(
+def export_trained_model(
     model: FoundModel,
     out: Path,
     listener: Listener,

@@ -32,6 +32,7 @@ from scalestudy.report.number_format import (
 from scalestudy.store.records import RankRecord, Result
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import count_noun, join_words
 
 
 @dataclass(frozen=True)
@@ -195,11 +196,6 @@ def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject |
     )
 
 
-def join_words(names: Sequence[str]) -> str:
-    """Join names: `a`, `a and b`, `a, b and c`."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def count_runs(rows: Sequence[Row]) -> str:
     """Return the runs of rows, trainings and timing runs apart: `1 training and 2 timing runs`."""
     trainings, timings = (
@@ -214,11 +210,6 @@ def count_runs(rows: Sequence[Row]) -> str:
         if trainings
         else of_timings
     )
-
-
-def count_noun(count: int, noun: str) -> str:
-    """Return a number with its noun: `1 worker`, `4 workers`."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 class Missing(NamedTuple):

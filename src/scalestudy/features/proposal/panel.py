@@ -19,13 +19,13 @@ from scalestudy.features.proposal.facts import (
     NODES,
     Missing,
     ProposalSubject,
-    count_noun,
     count_runs,
 )
 from scalestudy.report.document import Block, Items, Paragraph, Table, headings_of
 from scalestudy.report.number_format import significant
 from scalestudy.store.record_file import first_error
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import count_noun
 
 HEAD = "+++\n"
 ENDING = ".md.j2"
@@ -148,7 +148,9 @@ class ResourceRequest(NamedTuple):
     doubt: str
 
 
-def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Missing:
+def resource_request(
+    subject: ProposalSubject, panel: Panel
+) -> ResourceRequest | Missing:
     """Compute a request, or return what is missing for it."""
     row, options = subject.row, subject.options
     if not subject.advised and options.workers is None:

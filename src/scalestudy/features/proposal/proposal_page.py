@@ -17,7 +17,6 @@ from scalestudy.features.proposal.facts import (
     Missing,
     ProposalSubject,
     RequestOptions,
-    count_noun,
     subject_of,
     unit_of,
 )
@@ -25,7 +24,7 @@ from scalestudy.features.proposal.panel import (
     Panel,
     find_panel,
     request_blocks,
-    request_of,
+    resource_request,
 )
 from scalestudy.features.proposal.weak_scaling import weak_scaling
 from scalestudy.report.against_workers import efficiency, speedup
@@ -48,6 +47,7 @@ from scalestudy.report.number_format import decimals, format_number, with_interv
 from scalestudy.report.time_and_cost import phases
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import count_noun
 
 MISSING = "Missing for this panel"
 NO_RUN = Missing(
@@ -334,7 +334,7 @@ def _weak_scaling(subject: ProposalSubject) -> PartContent:
 
 
 def _request(subject: ProposalSubject, panel: Panel) -> PartContent:
-    request = request_of(subject, panel)
+    request = resource_request(subject, panel)
     if isinstance(request, Missing):
         return PartContent(missing=(request,))
     return PartContent(request_blocks(request))

@@ -46,7 +46,9 @@ def recipes_document(
             format_number(None, 0)
             if recipe.trial is None
             else rate(planned, recipe, recipe.trial),
-            "every trial diverged" if recipe.trial is None else in_words(recipe.trial),
+            "every trial diverged"
+            if recipe.trial is None
+            else describe_trial(recipe.trial),
             *quality_of(judged.get(recipe.workers)),
         )
         for recipe, result in zip(recipes, results, strict=True)
@@ -142,7 +144,7 @@ def recipe_file(
     quality, seeds, verdict = quality_of(row)
     lines = [
         f"A recipe for workers = {workers}, by `scalestudy recipe`. Trials by share of the epochs: {rungs}.",
-        f"learning_rate and warm-up: {in_words(trial)}; at its peak {rate(planned, recipe, trial)}.",
+        f"learning_rate and warm-up: {describe_trial(trial)}; at its peak {rate(planned, recipe, trial)}.",
         f"{metric_label(row.metric)} on {seeds} new seeds: {quality}; compared with one worker: {verdict}.",
         *(line[0].upper() + line[1:] for line in remarks(recipe)),
     ]
@@ -152,7 +154,7 @@ def recipe_file(
     )
 
 
-def in_words(trial: RateTrial) -> str:
+def describe_trial(trial: RateTrial) -> str:
     """`linear, 2 times its rate, warm-up 10 %`."""
     factor = "" if trial.factor == 1 else f", {trial.factor:.3g} times its rate"
     return f"{trial.rule}{factor}, " + (
@@ -176,7 +178,7 @@ def remarks(recipe: TunedRate) -> list[str]:
         trial: score for trial, score in recipe.scores[0].items() if isfinite(score)
     }
     untuned = [
-        f"{in_words(trial)} {value(score)}"
+        f"{describe_trial(trial)} {value(score)}"
         for trial, score in short.items()
         if trial.factor == 1
     ]
@@ -188,6 +190,6 @@ def remarks(recipe: TunedRate) -> list[str]:
         )
     if recipe.diverged:
         lines.append(
-            f"{len(recipe.diverged)} learned nothing: {'; '.join(map(in_words, recipe.diverged))}."
+            f"{len(recipe.diverged)} learned nothing: {'; '.join(map(describe_trial, recipe.diverged))}."
         )
     return lines

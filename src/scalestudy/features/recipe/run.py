@@ -203,7 +203,7 @@ class RecipePlan:
         return RUNGS[0] * self.trials + RUNGS[1] * half + SEEDS * last + SEEDS
 
 
-def plan(
+def plan_recipe(
     request: Request, workers: Sequence[int], trials: int, strategy: str | None = None
 ) -> RecipePlan:
     """Plan a search; by default, one device computes all workers.

@@ -177,7 +177,7 @@ def session_of(start: Start, *, alone: bool = False) -> Any:
     session = load(engine_traits(kind.engine).script_session)
     if kind.name != SCRIPT_STRATEGY and not start.launched:
         return session(placement, None, alone=True)
-    gpus = gpus_of(start)
+    gpus = gpus_of_start(start)
     # A launched Keras script may see its own GPU alone: `script_process` has checked them before.
     checked = gpus if kind.name == SCRIPT_STRATEGY else None
     check_placement(placement, strategy=kind, workers=start.workers, gpus=checked)
@@ -187,7 +187,7 @@ def session_of(start: Start, *, alone: bool = False) -> Any:
     return session(placement, place, alone=alone)
 
 
-def gpus_of(start: Start) -> int | None:
+def gpus_of_start(start: Start) -> int | None:
     """Return the GPUs that this process sees, or None if its run computes on CPUs.
 
     Raises:

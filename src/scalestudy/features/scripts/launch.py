@@ -357,7 +357,7 @@ def run_script(script: Script, on_note: OnNote) -> None:
             ) as workers:
                 failed = workers.wait()
         except KeyboardInterrupt:
-            left = _leave_measured(folder, stop.failure(run))
+            left = _finish_measured(folder, stop.failure(run))
             if left or not last:
                 shutil.rmtree(folder)
             where = "not measured" + f", logs: {folder / 'logs'}" * (last > 0)
@@ -374,7 +374,7 @@ def run_script(script: Script, on_note: OnNote) -> None:
     ]
     if failure and ended:
         failure = _with_ended(run, failure, ended)
-    measured = _leave_measured(folder, failure)
+    measured = _finish_measured(folder, failure)
     if measured and not failure:
         on_note(
             f"Measured: scalestudy report {shlex.quote(str(measured.path.parents[2]))}"
@@ -428,7 +428,7 @@ def _with_ended(run: RunFolder, failure: Failure, ended: Sequence[int]) -> Failu
     )
 
 
-def _leave_measured(folder: Path, failure: Failure | None) -> RunFolder | None:
+def _finish_measured(folder: Path, failure: Failure | None) -> RunFolder | None:
     """Copy logs and failure to the run folder of a measured script, and return it; None if not measured."""
     try:
         run = RunFolder((folder / "run").read_text())

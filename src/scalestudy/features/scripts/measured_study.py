@@ -134,7 +134,7 @@ def point_of(start: Start, script: ScriptText, seed: int) -> Point:
     return measured_point(script, start.strategy, start.workers, seed, terms)
 
 
-def folder_of(script: ScriptText, point: Point, out: str | None) -> StudyFolder:
+def measured_folder(script: ScriptText, point: Point, out: str | None) -> StudyFolder:
     """Create the folder of a script's study, or add this point to it.
 
     Raises:
@@ -261,7 +261,7 @@ Qualities = dict[str, tuple[float, float]]
 
 
 @dataclass
-class Tally:
+class EpochCounts:
     """The measurements of one worker in an epoch.
 
     Attributes:
@@ -320,7 +320,7 @@ class Recording:
         self._clock, self._epochs = clock, epochs
         script = script_here()
         self._point = point_of(start, script, seed)
-        self._study = folder_of(script, self._point, os.environ.get(OUT))
+        self._study = measured_folder(script, self._point, os.environ.get(OUT))
         self.run = run_of(self._study, self._point, os.environ.get(FOLDER))
         self._point = self.run.point()  # with what the launcher knows of it
         self._records: list[EpochRecord] = []
@@ -351,40 +351,40 @@ class Recording:
             )
             self.run.write_progress(self._progress.model_copy(update={"updated": now}))
 
-    def epoch(self, tallies: Sequence[Tally]) -> None:
+    def epoch(self, by_rank: Sequence[EpochCounts]) -> None:
         """Record an epoch that has ended on all workers. An epoch without samples is ignored.
 
         Raises:
             RunError: In the first epoch, if the workers do not share the work.
         """
         if not self._records:
-            self._refuse_unshared(tallies)
-            for note in _notes(tallies):
+            self._refuse_unshared(by_rank)
+            for note in _notes(by_rank):
                 print(f"scalestudy: {note}", file=sys.stderr, flush=True)
-        seconds = max(tally.seconds for tally in tallies)
-        samples = sum(tally.samples for tally in tallies)
-        losses = [tally.loss for tally in tallies if tally.samples]
+        seconds = max(counts.seconds for counts in by_rank)
+        samples = sum(counts.samples for counts in by_rank)
+        losses = [counts.loss for counts in by_rank if counts.samples]
         if not samples:
             return
         record = EpochRecord(
             epoch=len(self._records) + 1,
-            steps=max(tally.steps for tally in tallies),
+            steps=max(counts.steps for counts in by_rank),
             samples=samples,
             loss=None if None in losses else sum(losses) / samples,
             train_seconds=seconds,
-            evaluation_seconds=tallies[0].wall - tallies[0].seconds,
+            evaluation_seconds=by_rank[0].wall - by_rank[0].seconds,
             elapsed_training_seconds=sum(
                 record.train_seconds for record in self._records
             )
             + seconds,
-            validation=_values([tally.qualities for tally in tallies]),
+            validation=_values([counts.qualities for counts in by_rank]),
         )
         self._records.append(record)
-        self._evaluated |= _denominators([tally.qualities for tally in tallies])
+        self._evaluated |= _denominators([counts.qualities for counts in by_rank])
         self._most = [
-            max(before, tally.most)
-            for before, tally in zip(
-                self._most or [0] * len(tallies), tallies, strict=True
+            max(before, counts.most)
+            for before, counts in zip(
+                self._most or [0] * len(by_rank), by_rank, strict=True
             )
         ]
         self._clock.add("training", seconds)
@@ -406,9 +406,11 @@ class Recording:
         self._began = self._written = now
         self.run.write_progress(self._progress)
 
-    def _refuse_unshared(self, tallies: Sequence[Tally]) -> None:
-        point, samples = self._point, sum(tally.samples for tally in tallies)
-        refuse_apart(point.strategy, point.workers, [tally.share for tally in tallies])
+    def _refuse_unshared(self, by_rank: Sequence[EpochCounts]) -> None:
+        point, samples = self._point, sum(counts.samples for counts in by_rank)
+        refuse_apart(
+            point.strategy, point.workers, [counts.share for counts in by_rank]
+        )
         if os.environ.get(WEAK):
             return
         for run, other in self._others():
@@ -545,14 +547,14 @@ class Recording:
         self.run.write_result(result)
 
 
-def _notes(tallies: Sequence[Tally]) -> Iterator[str]:
+def _notes(by_rank: Sequence[EpochCounts]) -> Iterator[str]:
     """Yield mistakes that the first epoch shows, before the others are trained in vain."""
-    if len({tally.digest for tally in tallies}) > 1:
+    if len({counts.digest for counts in by_rank}) > 1:
         yield (
             "after the first epoch the workers have different parameters. Wrap the model, as in "
             "DistributedDataParallel(model), unless the script averages it later."
         )
-    steps = [tally.steps for tally in tallies]
+    steps = [counts.steps for counts in by_rank]
     if len(set(steps)) > 1:
         yield (
             f"the workers took {min(steps)} to {max(steps)} steps in the first epoch. Give each as many, as "

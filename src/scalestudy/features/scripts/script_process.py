@@ -125,7 +125,7 @@ def _run(
 
 def _set_environment(script: Path) -> None:
     """Set what the strategy of a TensorFlow script needs; PyTorch's processes have torchrun's variables."""
-    from scalestudy.features.scripts.join import gpus_of, start_of
+    from scalestudy.features.scripts.join import gpus_of_start, start_of
     from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 
     start = start_of(os.environ, {})
@@ -137,7 +137,7 @@ def _set_environment(script: Path) -> None:
     from scalestudy.features.scripts.script_strategy import find_strategy
     from scalestudy.hardware.devices import showing, visible_gpus
 
-    placement, gpus = start.placement, gpus_of(start)
+    placement, gpus = start.placement, gpus_of_start(start)
     check_placement(
         placement, strategy=traits(start.strategy), workers=start.workers, gpus=gpus
     )

@@ -35,7 +35,7 @@ from scalestudy.features.scripts.join import (
     session_of,
     start_of,
 )
-from scalestudy.features.scripts.measured_study import Left, Recording, Tally
+from scalestudy.features.scripts.measured_study import EpochCounts, Left, Recording
 from scalestudy.hardware.cores import granted
 from scalestudy.launch.failures import failure_of, first_cause
 from scalestudy.launch.supervise import cause_of
@@ -83,7 +83,7 @@ class Workers:
         self._start, self.processes = start, placement.size
         self._recording: Recording | None = None
         self._model: Any = None
-        self._tally: Tally | None = None
+        self._counts: EpochCounts | None = None
         self._last: dict[str, tuple[float, float]] = {}
         self._timed = self._finished = self._failed = False
         self._folder: RunFolder | None = None
@@ -116,8 +116,8 @@ class Workers:
         Call it after the optimizer's step. It does not wait for the device, except once at the end of an
         epoch.
         """
-        tally = self._tally
-        if tally is None:
+        counts = self._counts
+        if counts is None:
             raise UserError(
                 "workers.count within an epoch",
                 "no epoch in progress",
@@ -130,13 +130,13 @@ class Workers:
                 f"workers.count({samples!r})",
                 "Count the rows of the batch, as in workers.count(len(inputs)).",
             )
-        tally.samples += rows
-        tally.steps += 1
-        tally.most = max(tally.most, rows)
+        counts.samples += rows
+        counts.steps += 1
+        counts.most = max(counts.most, rows)
         if loss is not None:
-            tally.loss = (tally.loss or 0.0) + self._session.scalar(loss) * rows
+            counts.loss = (counts.loss or 0.0) + self._session.scalar(loss) * rows
         self._session.mark()
-        self.progress(tally.samples, tally.steps)
+        self.progress(counts.samples, counts.steps)
 
     def count_steps(
         self,
@@ -151,15 +151,15 @@ class Workers:
 
         If `shared`, these are of all processes, whose strategy does not tell them apart.
         """
-        tally = self._tally
-        assert tally is not None
+        counts = self._counts
+        assert counts is not None
         first, last = (
             place * samples // self.processes for place in (self.rank, self.rank + 1)
         )
-        tally.samples = last - first if shared else samples
-        tally.most = -(-largest // self.processes) if shared else largest
-        tally.steps, tally.shared = steps, shared
-        tally.loss = None if loss is None else loss * tally.samples
+        counts.samples = last - first if shared else samples
+        counts.most = -(-largest // self.processes) if shared else largest
+        counts.steps, counts.shared = steps, shared
+        counts.loss = None if loss is None else loss * counts.samples
         self._session.mark()
 
     def progress(self, samples: int, steps: int) -> None:
@@ -187,7 +187,7 @@ class Workers:
         pair = float(value), 1.0 if total is None else float(total)
         if self._recording:
             self._recording.sense(name, better)
-        (self._last if self._tally is None else self._tally.qualities)[name] = pair
+        (self._last if self._counts is None else self._counts.qualities)[name] = pair
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:
@@ -268,15 +268,15 @@ class Workers:
     def begin_epoch(self) -> None:
         """Begin an epoch and its timing, and end the previous one."""
         self.end_epoch()
-        self._tally, self._epoch_began = Tally(), time.perf_counter()
+        self._counts, self._epoch_began = EpochCounts(), time.perf_counter()
         self.go_on()
 
     def pause(self) -> None:
         """Pause the timing until `go_on`."""
-        if self._timed and self._tally is not None:
+        if self._timed and self._counts is not None:
             seconds, cpu_seconds = self._session.seconds()
-            self._tally.seconds += seconds
-            self._tally.cpu_seconds += cpu_seconds
+            self._counts.seconds += seconds
+            self._counts.cpu_seconds += cpu_seconds
             self._timed = False
 
     def go_on(self) -> None:
@@ -286,21 +286,21 @@ class Workers:
 
     def end_epoch(self) -> None:
         """End the epoch, after its evaluation."""
-        if self._tally is None:
+        if self._counts is None:
             return
         self.pause()
-        tally, self._tally = self._tally, None
-        tally.wall = time.perf_counter() - self._epoch_began
-        tally.loss = None if tally.loss is None else float(tally.loss)
+        counts, self._counts = self._counts, None
+        counts.wall = time.perf_counter() - self._epoch_began
+        counts.loss = None if counts.loss is None else float(counts.loss)
         if not self._cores_used:
-            tally.joined = self._session.joined(self._model)
+            counts.joined = self._session.joined(self._model)
             if self._model is not None:
-                tally.digest = self._session.digest(self._model)
+                counts.digest = self._session.digest(self._model)
         self._communication = self._session.communication()
-        self._cores_used.append((tally.cpu_seconds, tally.seconds))
-        tallies = self._session.group.to_first(asdict(tally))
-        if self._recording and tallies is not None:
-            self._recording.epoch([Tally(**values) for values in tallies])
+        self._cores_used.append((counts.cpu_seconds, counts.seconds))
+        by_rank = self._session.group.to_first(asdict(counts))
+        if self._recording and by_rank is not None:
+            self._recording.epoch([EpochCounts(**values) for values in by_rank])
 
     def finish(self) -> None:
         """Write the result, on rank 0, at the end of the script.
