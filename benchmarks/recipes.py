@@ -36,7 +36,7 @@ from scalestudy.analysis.statistics import Estimate, geometric_mean
 from scalestudy.app.survey import request_of
 from scalestudy.config.toml_text import toml_line
 from scalestudy.features.recipe.page import describe_trial
-from scalestudy.features.recipe.run import (
+from scalestudy.features.recipe.search import (
     DIVERGED,
     RUNGS,
     SEEDS,

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from scalestudy.engines.group import Joined as Joined
     from scalestudy.engines.group import join as join
     from scalestudy.engines.interface import Engine as Engine
-    from scalestudy.features.scripts.script_workers import Workers as Workers
-    from scalestudy.features.scripts.script_workers import workers as workers
+    from scalestudy.features.launch.script_workers import Workers as Workers
+    from scalestudy.features.launch.script_workers import workers as workers
     from scalestudy.launch.launcher import Launcher as Launcher
     from scalestudy.notebook import demo as demo
     from scalestudy.notebook import open as open
@@ -40,7 +40,7 @@ _NAMES = {
     "data.samples": ("Sample",),
     "engines.interface": ("Engine",),
     "engines.group": ("Joined", "join"),
-    "features.scripts.script_workers": ("Workers", "workers"),
+    "features.launch.script_workers": ("Workers", "workers"),
     "launch.launcher": ("Launcher",),
     "notebook": ("demo", "open", "run"),
     "plugins.engines": ("EngineTraits",),

@@ -301,7 +301,7 @@ def data_attributes() -> frozenset[str]:
 
 
 OBJECTS = {
-    "workers": ("features/scripts/script_workers.py",),
+    "workers": ("features/launch/script_workers.py",),
     "study": ("app/result.py",),
 }
 """Names that pages use for objects of the Python interface, with the files of their classes."""

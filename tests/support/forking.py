@@ -35,7 +35,7 @@ MODULES = (
     "scalestudy.worker",
     "scalestudy.engines.tensorflow.trial",
     "scalestudy.engines.torch.trial",
-    "scalestudy.features.predict.model_worker",
+    "scalestudy.features.model.model_worker",
     "scalestudy.launch.host_agent",
     "scalestudy.tasks.child",
     "silent_worker",

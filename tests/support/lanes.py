@@ -50,7 +50,7 @@ GROUPS = {
         "tasks/*.py",
         "engines/*.py",
         "engines/*/*.py",
-        "features/scripts/test_command.py",
+        "features/launch/test_command.py",
     ),
     "asynchronous": ("test_asynchronous.py",),
     "hosts": ("launch/test_virtual_hosts.py",),

@@ -9,7 +9,7 @@ import synthetic_document
 import synthetic_whole
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.features.inspect.inspection import (
+from scalestudy.features.data_show.inspection import (
     ClassCount,
     DataWarning,
     Inspection,

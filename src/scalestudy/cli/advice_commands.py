@@ -92,7 +92,7 @@ def advise_command(
     from scalestudy.analysis.decision import Criteria
     from scalestudy.analysis.findings import read_study
     from scalestudy.config.settings import EFFICIENCY_TARGET
-    from scalestudy.features.goals import Goal, advise_document, advise_json, answer
+    from scalestudy.features.advise import Goal, advise_document, advise_json, answer
 
     if efficiency is not None and not 0 < efficiency <= 1:
         raise UserError(
@@ -306,7 +306,7 @@ def recipe_command(
     from scalestudy.app.survey import request_of
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.features.recipe.page import recipe_file, recipes_document
-    from scalestudy.features.recipe.run import plan_recipe, search_recipe
+    from scalestudy.features.recipe.search import plan_recipe, search_recipe
     from scalestudy.features.recipe.settle import settle as settle_recipes
     from scalestudy.features.recipe.verdicts import rows_by_workers
     from scalestudy.launch.launcher import Options

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from scalestudy.config.point import Point
     from scalestudy.config.settings import DataSettings
     from scalestudy.data.samples import Kind
-    from scalestudy.features.predict.find_model import FoundModel
-    from scalestudy.features.predict.predict import Predicted, Wanted
+    from scalestudy.features.model.find_model import FoundModel
+    from scalestudy.features.model.predict import Predicted, Wanted
 
 
 SHOWN = 20
@@ -97,7 +97,7 @@ def predict_command(
 
     Images that cannot be read are listed and skipped; the exit code is then 1.
     """
-    from scalestudy.features.predict import predict as prediction
+    from scalestudy.features.model import predict as prediction
 
     refuse_target(out_folder, [model, *images], force=force)
     trained, terminal = _found(model, point, weights, task, environment)
@@ -132,7 +132,7 @@ def evaluate_command(
 
     The data set must have the classes of the training, in their order.
     """
-    from scalestudy.features.predict import use_model
+    from scalestudy.features.model import use_model
     from scalestudy.report.number_format import format_number
 
     trained, terminal = _found(model, point, weights, task, environment)
@@ -167,7 +167,7 @@ def samples_command(
 
     All validation samples are ranked by their own loss. The page contains its pictures and needs no network.
     """
-    from scalestudy.features.predict.use_model import write_gallery
+    from scalestudy.features.model.use_model import write_gallery
 
     refuse_target(out_file, [model], force=force)
     trained, terminal = _found(model, point, weights, task, environment)
@@ -200,7 +200,7 @@ def export_model_command(
     The exported model takes images as they are stored (8 or 16 bits) and scales them itself. A JSON file
     beside it holds the names of its classes and the preprocessing.
     """
-    from scalestudy.features.predict.use_model import export_trained_model
+    from scalestudy.features.model.use_model import export_trained_model
 
     refuse_target(out_path, [model], force=force)
     trained, terminal = _found(model, point, weights, task, environment)
@@ -224,7 +224,7 @@ def _found(
     environment: Path | None,
 ) -> "tuple[FoundModel, Terminal]":
     from scalestudy.cli.terminal_listener import Terminal
-    from scalestudy.features.predict.find_model import find_model
+    from scalestudy.features.model.find_model import find_model
     from scalestudy.store.permission import Permission
 
     permission = Permission(task, environment)
@@ -287,7 +287,10 @@ def show_data_command(
     Reads every image of the source in its own size. Writes nothing but the page.
     """
     from scalestudy.cli.terminal_listener import Terminal
-    from scalestudy.features.inspect.inspection import inspect_data, inspection_document
+    from scalestudy.features.data_show.inspection import (
+        inspect_data,
+        inspection_document,
+    )
     from scalestudy.report.write_document import check_page_name
 
     if html is not None:

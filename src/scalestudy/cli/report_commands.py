@@ -388,7 +388,7 @@ def export_command(
     pip install 'scalestudy[tensorboard]' or 'scalestudy[mlflow]'.
     """
     from scalestudy.analysis.findings import read_study
-    from scalestudy.features.export_runs import export_runs
+    from scalestudy.features.export import export_runs
 
     if dashboard is None:
         raise UserError("--to tensorboard or --to mlflow", "neither", "Choose one.")

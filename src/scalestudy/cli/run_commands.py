@@ -357,7 +357,7 @@ def launch_command(
     rank fails, all are stopped, and its last lines are shown. See `scalestudy docs reference/scripts`.
     """  # noqa: D301 (click keeps lines after a backspace as they are)
     from scalestudy.cluster.resolve import resolve
-    from scalestudy.features.scripts.launch import run_rank, run_sweep, sweep_of
+    from scalestudy.features.launch.script_runs import run_rank, run_sweep, sweep_of
 
     keys: dict[str, Any] = {"device": device, "open_ports": not private}
     if cpus_per_worker is not None:

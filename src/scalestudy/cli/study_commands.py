@@ -133,7 +133,7 @@ def status_command(
     console, opened = out(), open_study(study)
     if live and form == "table" and console.is_terminal:
         from scalestudy.cli.points_table import overview_table
-        from scalestudy.features.watch import show
+        from scalestudy.features.live_status import show
 
         page = LivePage(opened.path, shown=open_page if browser else None)
         show(opened.path, console, overview_table, page)

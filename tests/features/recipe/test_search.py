@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from scalestudy.features.recipe.run import (
+from scalestudy.features.recipe.search import (
     DIVERGED,
     RUNGS,
     SEEDS,

@@ -272,7 +272,8 @@ def _understood(
         if role in TIMES and column.factor == 1 and not _states_unit(column.name):
             remarks.append("in seconds")
         parts.append(
-            printable_name(column.name) + (f" ({', '.join(remarks)})" if remarks else "")
+            printable_name(column.name)
+            + (f" ({', '.join(remarks)})" if remarks else "")
         )
     row = "An epoch is a row. " if kind == "epoch" else ""
     return f"{row}Columns used: {', '.join(parts)}."

@@ -9,7 +9,7 @@ from scalestudy.analysis.wording.larger_batch import quality_holds
 from scalestudy.config.file import study_toml
 from scalestudy.config.metric_senses import gain
 from scalestudy.config.toml_text import comment
-from scalestudy.features.recipe.run import RUNGS, RateTrial, RecipePlan, TunedRate
+from scalestudy.features.recipe.search import RUNGS, RateTrial, RecipePlan, TunedRate
 from scalestudy.features.recipe.verdicts import seconds_to_settle
 from scalestudy.plugins.strategies import traits
 from scalestudy.report.document import (

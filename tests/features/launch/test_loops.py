@@ -13,22 +13,15 @@ from scalestudy.analysis.findings import read_study
 from scalestudy.cli.options import worker_counts
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.settings import ResolvedLaunch
-from scalestudy.features.scripts import script_process
-from scalestudy.features.scripts.join import (
+from scalestudy.features.launch import script_process
+from scalestudy.features.launch.join import (
     FOLDER,
     Start,
     is_helper,
     main_file,
     torchrun_variables,
 )
-from scalestudy.features.scripts.launch import (
-    _with_ended,
-    commands,
-    run_script,
-    script_of,
-    sweep_of,
-)
-from scalestudy.features.scripts.measured_study import (
+from scalestudy.features.launch.measured_study import (
     EpochCounts,
     Left,
     Recording,
@@ -36,7 +29,14 @@ from scalestudy.features.scripts.measured_study import (
     script_here,
     script_text,
 )
-from scalestudy.features.scripts.script_workers import Workers
+from scalestudy.features.launch.script_runs import (
+    _with_ended,
+    commands,
+    run_script,
+    script_of,
+    sweep_of,
+)
+from scalestudy.features.launch.script_workers import Workers
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_of_script
 from scalestudy.store.records import Failure
@@ -166,15 +166,15 @@ def test_a_sweep_is_every_number_of_workers_under_every_seed_one_seed_after_anot
 def test_a_script_that_would_not_be_measured_is_named_and_seeds_that_do_not_differ_stop_it(
     file, monkeypatch
 ):
-    from scalestudy.features.scripts import launch
+    from scalestudy.features.launch import script_runs
 
     def notes(seeds=(0,)):
         said = []
         scripts = sweep_of(file, (), [1], seeds, launch={"device": "cpu"})
-        launch.run_sweep(scripts, said.append)
+        script_runs.run_sweep(scripts, said.append)
         return " ".join(said)
 
-    monkeypatch.setattr(launch, "run_script", lambda script, on_note: None)
+    monkeypatch.setattr(script_runs, "run_script", lambda script, on_note: None)
     assert "nothing will be measured" in notes()
     file.write_text("import torch, network")
     (file.parent / "network.py").write_text("import scalestudy")
@@ -183,7 +183,7 @@ def test_a_script_that_would_not_be_measured_is_named_and_seeds_that_do_not_diff
     def same(script, on_note):
         measured(1, 1.0, script.point.seed)
 
-    monkeypatch.setattr(launch, "run_script", same)
+    monkeypatch.setattr(script_runs, "run_script", same)
     with pytest.raises(RunError, match="ddp-w1-s0 and ddp-w1-s1"):
         notes(seeds=(0, 1, 2))
     assert sorted(path.name for path in Path("studies/train/points").iterdir()) == [
@@ -195,16 +195,16 @@ def test_a_script_that_would_not_be_measured_is_named_and_seeds_that_do_not_diff
 def test_processes_that_nothing_joins_are_said_before_they_start_and_after_an_unmeasured_run(
     file, monkeypatch
 ):
-    from scalestudy.features.scripts import launch
+    from scalestudy.features.launch import script_runs
 
     def notes(workers):
         said = []
-        launch.run_sweep(
+        script_runs.run_sweep(
             sweep_of(file, (), workers, [0], launch={"device": "cpu"}), said.append
         )
         return [note for note in said if "init_process_group" in note]
 
-    monkeypatch.setattr(launch, "run_script", lambda script, on_note: None)
+    monkeypatch.setattr(script_runs, "run_script", lambda script, on_note: None)
     assert notes([1]) == []
     (note,) = notes([1, 2])
     assert "its 2 processes" in note and "no scaling" in note
@@ -219,12 +219,12 @@ def test_processes_that_nothing_joins_are_said_before_they_start_and_after_an_un
 
 
 def test_a_job_is_told_once_that_nothing_joins_its_processes(file, monkeypatch, capsys):
-    from scalestudy.features.scripts import launch
+    from scalestudy.features.launch import script_runs
 
     monkeypatch.setattr(os, "execve", lambda *given: None)
     for rank in (0, 1):
         place = Placement(rank, 2, rank, 2, 0, ("localhost",) * 2, "slurm", 20_000)
-        launch.run_rank(file, (), place, device="cpu", seed=0, out=None)
+        script_runs.run_rank(file, (), place, device="cpu", seed=0, out=None)
     assert capsys.readouterr().err.count("its 2 processes") == 1
 
 
@@ -570,10 +570,10 @@ def test_a_rank_that_leaves_early_is_named_not_the_one_that_waits_for_it(
     )
     # As after LEAVE_AFTER seconds: its sockets close, and the other one's sum fails.
     monkeypatch.setattr(
-        "scalestudy.features.scripts.script_process.__name__", "leaves_at_once"
+        "scalestudy.features.launch.script_process.__name__", "leaves_at_once"
     )
     file.with_name("leaves_at_once.py").write_text(
-        "import os, sys\nfrom scalestudy.features.scripts import script_process\n"
+        "import os, sys\nfrom scalestudy.features.launch import script_process\n"
         "script_process.LEAVE_AFTER = 0.0\n"
         "code = script_process.main(sys.argv[1:])\nsys.stderr.flush()\nos._exit(code)\n"
     )

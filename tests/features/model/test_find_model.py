@@ -9,7 +9,7 @@ from model_records import record
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.config.task_sources import digests, source_files
-from scalestudy.features.predict.find_model import find_model
+from scalestudy.features.model.find_model import find_model
 from scalestudy.store.model_record import BestRecord
 from scalestudy.store.permission import Permission
 from scalestudy.store.record_file import file_checksum

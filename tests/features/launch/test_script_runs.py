@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from scalestudy.cli.run_commands import script_arguments
-from scalestudy.features.scripts.join import start_of
-from scalestudy.features.scripts.launch import commands, script_of
-from scalestudy.features.scripts.script_process import print_from
+from scalestudy.features.launch.join import start_of
+from scalestudy.features.launch.script_process import print_from
+from scalestudy.features.launch.script_runs import commands, script_of
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import UserError
 

@@ -1,4 +1,4 @@
-"""`python -m scalestudy.features.predict.model_worker JOB`: a process that uses a model.
+"""`python -m scalestudy.features.model.model_worker JOB`: a process that uses a model.
 
 JOB is the file of a `use_model.ModelJob`. It prints its progress and its answer (`util.child_process`).
 """
@@ -18,7 +18,7 @@ from scalestudy.data.samples import Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import join
 from scalestudy.engines.interface import Engine, Inference, Trainer, engine_of
-from scalestudy.features.predict.image_inputs import (
+from scalestudy.features.model.image_inputs import (
     Array,
     ImageItem,
     Placing,
@@ -26,7 +26,7 @@ from scalestudy.features.predict.image_inputs import (
     placing,
     read_for,
 )
-from scalestudy.features.predict.use_model import EXPECTED, REMEDY, ModelJob
+from scalestudy.features.model.use_model import EXPECTED, REMEDY, ModelJob
 from scalestudy.hardware import cores
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import references

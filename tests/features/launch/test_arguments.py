@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.features.scripts.arguments import fill_arguments
+from scalestudy.features.launch.arguments import fill_arguments
 from scalestudy.util.errors import UserError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.features.scripts.shared_work import (
+from scalestudy.features.launch.shared_work import (
     Share,
     find_grown,
     find_other_set,

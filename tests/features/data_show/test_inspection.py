@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.features.inspect.inspection import (
+from scalestudy.features.data_show.inspection import (
     ClassCount,
     DataWarning,
     Inspection,

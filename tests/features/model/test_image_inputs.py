@@ -6,7 +6,7 @@ import tifffile
 from PIL import Image
 
 from model_records import record
-from scalestudy.features.predict.image_inputs import (
+from scalestudy.features.model.image_inputs import (
     Tiled,
     Whole,
     files_of,

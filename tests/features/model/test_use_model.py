@@ -9,9 +9,9 @@ from PIL import Image
 
 from model_records import record
 from scalestudy.app.follow import Listener
-from scalestudy.features.predict.find_model import FoundModel
-from scalestudy.features.predict.predict import MARK, Wanted, plan_prediction
-from scalestudy.features.predict.use_model import (
+from scalestudy.features.model.find_model import FoundModel
+from scalestudy.features.model.predict import MARK, Wanted, plan_prediction
+from scalestudy.features.model.use_model import (
     export_trained_model,
     metadata_path,
     refuse_other_data,

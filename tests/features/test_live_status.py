@@ -10,8 +10,8 @@ from rich.console import Console
 from scalestudy.cli.points_table import overview_table
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
-from scalestudy.features import watch
-from scalestudy.features.watch import last_line, picture
+from scalestudy.features import live_status
+from scalestudy.features.live_status import last_line, picture
 from scalestudy.launch.study_status import study_status
 from scalestudy.report.live_page import LivePage
 from scalestudy.store.records import Progress
@@ -112,12 +112,14 @@ def test_in_a_terminal_it_follows_and_ends_with_the_study(folder, monkeypatch):
     run = start(folder)
     run.log(0).write_text("a word of rank 0\n")
     monkeypatch.setattr(
-        watch.time, "sleep", lambda seconds: run.write_result(result_of(run.point()))
+        live_status.time,
+        "sleep",
+        lambda seconds: run.write_result(result_of(run.point())),
     )
     console = Console(
         file=StringIO(), width=100, height=30, force_terminal=True, no_color=True
     )
-    watch.show(folder.path, console, overview_table, LivePage(folder.path))
+    live_status.show(folder.path, console, overview_table, LivePage(folder.path))
     text = console.file.getvalue()
     assert (
         text.index("1 running")

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 import synthetic
-from scalestudy.features.export_runs import export_runs, exported
+from scalestudy.features.export import export_runs, exported
 from scalestudy.util.errors import UserError
 
 RUN = synthetic.run("horovod", 2, swept={"train.batch_size": 8}, epochs=3, quality=0.9)

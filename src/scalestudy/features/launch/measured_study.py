@@ -32,9 +32,9 @@ from scalestudy.config.settings import (
     TrainSettings,
 )
 from scalestudy.config.task_sources import digests, source_files
-from scalestudy.features.scripts.join import ARGUMENTS as GIVEN
-from scalestudy.features.scripts.join import FOLDER, OUT, SOURCE, WEAK, Start, main_file
-from scalestudy.features.scripts.shared_work import (
+from scalestudy.features.launch.join import ARGUMENTS as GIVEN
+from scalestudy.features.launch.join import FOLDER, OUT, SOURCE, WEAK, Start, main_file
+from scalestudy.features.launch.shared_work import (
     Share,
     find_grown,
     find_other_set,

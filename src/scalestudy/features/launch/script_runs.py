@@ -18,9 +18,9 @@ from scalestudy.config.point import Point, Terms
 from scalestudy.config.run_order import RunOrder
 from scalestudy.config.settings import ResolvedLaunch
 from scalestudy.config.task_sources import source_files
-from scalestudy.features.scripts import script_process
-from scalestudy.features.scripts.arguments import fill_arguments
-from scalestudy.features.scripts.join import (
+from scalestudy.features.launch import script_process
+from scalestudy.features.launch.arguments import fill_arguments
+from scalestudy.features.launch.join import (
     ARGUMENTS,
     DEVICE,
     FOLDER,
@@ -32,19 +32,19 @@ from scalestudy.features.scripts.join import (
     WORKERS,
     torchrun_variables,
 )
-from scalestudy.features.scripts.measured_study import (
+from scalestudy.features.launch.measured_study import (
     folder_path,
     measured_point,
     script_text,
 )
-from scalestudy.features.scripts.script_strategy import (
+from scalestudy.features.launch.script_strategy import (
     find_strategy,
     names_joining,
     refuse_alone,
     refuse_keras_3,
     startable_strategies,
 )
-from scalestudy.features.scripts.shared_work import GUIDE
+from scalestudy.features.launch.shared_work import GUIDE
 from scalestudy.hardware import devices
 from scalestudy.hardware.installed import library_path
 from scalestudy.hardware.own_process import oom_kills

@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 from scalestudy.config.metric_senses import Better
-from scalestudy.features.scripts.join import (
+from scalestudy.features.launch.join import (
     FOLDER,
     SEED,
     Start,
@@ -35,7 +35,7 @@ from scalestudy.features.scripts.join import (
     session_of,
     start_of,
 )
-from scalestudy.features.scripts.measured_study import EpochCounts, Left, Recording
+from scalestudy.features.launch.measured_study import EpochCounts, Left, Recording
 from scalestudy.hardware.cores import granted
 from scalestudy.launch.failures import failure_of, first_cause
 from scalestudy.launch.supervise import cause_of

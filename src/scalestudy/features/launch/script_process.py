@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
         join_network()  # before anything starts a thread
         die_with_launcher()
         from scalestudy.cluster.resolve import resolve
-        from scalestudy.features.scripts.join import keep_placement, torchrun_variables
+        from scalestudy.features.launch.join import keep_placement, torchrun_variables
         from scalestudy.launch.supervise import supervise
         from scalestudy.store.run_folder import RunFolder
 
@@ -85,7 +85,7 @@ def print_from(script: str, error: Exception) -> None:
 def _meeting(placement: "Placement") -> Iterator[None]:
     """Within the context, the processes of a job share a secret and rank 0's address in a folder."""
     from scalestudy.cluster.private_files import meeting_in, secret_set
-    from scalestudy.features.scripts.join import OUT
+    from scalestudy.features.launch.join import OUT
 
     beside = Path(os.environ.get(OUT) or "studies/script").absolute().parent
     folder = beside / f".launch-{placement.port}"
@@ -109,7 +109,7 @@ def _run(
     except SystemExit as error:
         if error.code not in (None, 0):
             raise
-    from scalestudy.features.scripts.script_workers import finish
+    from scalestudy.features.launch.script_workers import finish
 
     finish()
     if folder is None:
@@ -125,7 +125,7 @@ def _run(
 
 def _set_environment(script: Path) -> None:
     """Set what the strategy of a TensorFlow script needs; PyTorch's processes have torchrun's variables."""
-    from scalestudy.features.scripts.join import gpus_of_start, start_of
+    from scalestudy.features.launch.join import gpus_of_start, start_of
     from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 
     start = start_of(os.environ, {})
@@ -134,7 +134,7 @@ def _set_environment(script: Path) -> None:
     from scalestudy.cluster.placement import check_placement
     from scalestudy.cluster.worker_environment import own_gpus
     from scalestudy.engines.tensorflow.script_environment import set_environment
-    from scalestudy.features.scripts.script_strategy import find_strategy
+    from scalestudy.features.launch.script_strategy import find_strategy
     from scalestudy.hardware.devices import showing, visible_gpus
 
     placement, gpus = start.placement, gpus_of_start(start)

@@ -15,7 +15,7 @@ from scalestudy.cluster.worker_environment import (
     refuse_missing,
 )
 from scalestudy.engines.rendezvous import find_address, interface_of
-from scalestudy.features.scripts.script_strategy import find_strategy
+from scalestudy.features.launch.script_strategy import find_strategy
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
 from scalestudy.plugins.engines import engine_traits

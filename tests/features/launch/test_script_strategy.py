@@ -2,8 +2,8 @@
 
 import pytest
 
-from scalestudy.features.scripts import script_strategy
-from scalestudy.features.scripts.script_strategy import (
+from scalestudy.features.launch import script_strategy
+from scalestudy.features.launch.script_strategy import (
     find_strategy,
     names_joining,
     refuse_alone,

@@ -6,7 +6,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.goals import (
+from scalestudy.features.advise import (
     Goal,
     advise_document,
     advise_json,

@@ -16,8 +16,8 @@ from scalestudy.cluster.worker_environment import own_gpus, process_environment
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.split import Split, make_split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.features.predict.find_model import FoundModel
-from scalestudy.features.predict.image_inputs import ImageItem
+from scalestudy.features.model.find_model import FoundModel
+from scalestudy.features.model.image_inputs import ImageItem
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
 from scalestudy.launch.environments import python_of, variables_of
