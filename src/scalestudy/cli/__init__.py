@@ -50,7 +50,7 @@ app = typer.Typer(
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": report_commands.demo_command,
     "init": study_commands.init_command,
-    "run": run_commands.run_command,
+    "run": run_commands.run_study_command,
     "submit": run_commands.submit_command,
     "status": study_commands.status_command,
     "cancel": study_commands.cancel_command,

@@ -50,7 +50,7 @@ BudgetOption = Annotated[
 ]
 
 
-def run_command(
+def run_study_command(
     study: StudyFile = Path("study.toml"),
     folder: ResultsOption = None,
     dry_run: DryRunOption = False,
