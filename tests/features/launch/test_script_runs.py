@@ -60,7 +60,7 @@ def test_what_cannot_be_started_is_refused(file):
         planned(file, launch={"device": "tpu"})
     for text, said in (
         ("import numpy", r"imports torch.*keras.*train\.py, which does not"),
-        ("import keras, torch", r"distributes its training.*distributed-script\.md"),
+        ("import keras, torch", r"distributes its training.*distributed-script"),
         ("import tensorflow", "--strategy"),
         ("import tensorflow as tf\ntf.distribute.TPUStrategy()", "TPUStrategy"),
     ):
