@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 
 SYSTEM = Path("/sys/devices/system")
+NOT_BUSY = ("idle", "iowait", "guest", "guest_nice")
+"""Kinds of a core's time in which it does nothing, or that are counted twice: guests' also as user's."""
 
 
 def granted() -> list[int]:
@@ -36,14 +38,16 @@ def pinned_to(cpus: Iterable[int]) -> Iterator[None]:
 
     Without CPUs, there is no restriction.
     """
-    wanted, before = list(cpus), granted()
-    if wanted:
-        pin_to(wanted)
+    wanted = list(cpus)
+    if not wanted:
+        yield
+        return
+    before = granted()
+    pin_to(wanted)
     try:
         yield
     finally:
-        if wanted:
-            pin_to(before)
+        pin_to(before)
 
 
 def cpu_model() -> str:
@@ -67,19 +71,20 @@ def deal_cores(
     left = list(granted)
     dealt: list[list[int]] = [[] for _ in near]
 
-    def deal(gpu: int, wanted: Iterable[int]) -> None:
-        taken = list(wanted)[: count - len(dealt[gpu])]
+    def deal(gpu: int, wanted: Sequence[int]) -> None:
+        taken = wanted[: count - len(dealt[gpu])]
         dealt[gpu] += taken
-        left[:] = [cpu for cpu in left if cpu not in taken]
+        for cpu in taken:
+            left.remove(cpu)
 
     # The GPU with the fewest near CPUs chooses first; distant CPUs are assigned only after all near ones.
-    for gpu in sorted(
-        range(len(near)), key=lambda gpu: len(set(near[gpu]) & set(granted))
-    ):
+    choices = [len(set(cpus) & set(granted)) for cpus in near]
+    for gpu in sorted(range(len(near)), key=choices.__getitem__):
         deal(gpu, [cpu for cpu in left if cpu in near[gpu]])
     for gpu in range(len(near)):
         deal(gpu, left)
-    return [[cpu for cpu in granted if cpu in share] for share in dealt]
+    order = list(granted).index
+    return [sorted(share, key=order) for share in dealt]
 
 
 def core_by_core(granted: Iterable[int], system: Path = SYSTEM) -> list[int]:
@@ -88,10 +93,10 @@ def core_by_core(granted: Iterable[int], system: Path = SYSTEM) -> list[int]:
 
 
 def _first_of_core(cpu: int, system: Path) -> int:
+    """Return the lowest CPU of the core that a CPU is a thread of."""
+    topology = system / "cpu" / f"cpu{cpu}" / "topology"
     with contextlib.suppress(OSError, ValueError):
-        text = (
-            system / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list"
-        ).read_text()
+        text = (topology / "thread_siblings_list").read_text()
         return int(re.split("[,-]", text)[0])  # "3,67" or "6-7"
     return cpu
 
@@ -107,16 +112,21 @@ def use_by_others(cores: Collection[int]) -> tuple[float, float]:
 
 def share_of_others(before: tuple[float, float], cores: Collection[int]) -> float:
     """Return the share of these cores' time that others used since `before`, from `use_by_others`."""
-    (began, used_before), (now, used) = before, use_by_others(cores)
-    return min(
-        1.0, max(0.0, used - used_before) / (max(now - began, 1e-9) * len(cores))
-    )
+    began, used_before = before
+    now, used = use_by_others(cores)
+    available = max(now - began, 1e-9) * len(cores)
+    # The kernel counts in ticks, so that short times may give shares beyond 0 and 1.
+    return min(1.0, max(0.0, used - used_before) / available)
 
 
 def _busy(cores: Collection[int]) -> float:
+    """Return the seconds that these cores were busy since the machine was started."""
     every = psutil.cpu_times(percpu=True)
-    idle = ("idle", "iowait", "guest", "guest_nice")  # guests also count as user
-    times = [every[core]._asdict() for core in cores if core < len(every)]
-    return float(
-        sum(value for core in times for name, value in core.items() if name not in idle)
-    )
+    seconds = 0.0
+    for core in cores:
+        if core >= len(every):
+            continue
+        for name, value in every[core]._asdict().items():
+            if name not in NOT_BUSY:
+                seconds += value
+    return seconds

@@ -29,6 +29,7 @@ class PhaseClock:
     def phase(self, name: str) -> Iterator[None]:
         """Count the time of the block as phase `name`."""
         start = time.perf_counter()
+        # Seconds of the phases inside of this one, which do not count as its own.
         self._inner.append(0.0)
         outer = self.heartbeat.last.phase
         self.heartbeat.enter(name)
@@ -36,23 +37,29 @@ class PhaseClock:
             yield
         finally:
             spent = time.perf_counter() - start
-            self.seconds[name] = self.seconds.get(name, 0.0) + spent - self._inner.pop()
+            inner = self._inner.pop()
+            self._count(name, spent - inner)
             if self._inner:
                 self._inner[-1] += spent
             self.heartbeat.enter(outer)
 
     def add(self, name: str, seconds: float) -> None:
         """Count `seconds`, measured by the caller, as phase `name`."""
-        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        self._count(name, seconds)
         if self._inner:
             self._inner[-1] += seconds
+
+    def _count(self, name: str, seconds: float) -> None:
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def resume(self, phases: dict[str, float], wall: float) -> None:
         """Add the results of an earlier process: its `phases()` and its `wall`."""
         self._origin -= wall
         for name, seconds in phases.items():
-            if name != "other":
-                self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+            if (
+                name != "other"
+            ):  # what is left of the wall time, which `phases` computes afresh
+                self._count(name, seconds)
 
     @property
     def wall(self) -> float:

@@ -41,10 +41,7 @@ class HangDetector:
         self._due = now + self._every
         signs = self._run.signs()
         seconds = self._unchanged.look([sign.written for sign in signs])
-        limit = (
-            max((sign.due for sign in signs), default=self._progress_timeout)
-            + HANG_GRACE
-        )
-        return (
-            first_hung(signs, signs, self._size, seconds) if seconds > limit else None
-        )
+        limit = max((sign.due for sign in signs), default=self._progress_timeout)
+        if seconds <= limit + HANG_GRACE:
+            return None
+        return first_hung(signs, signs, self._size, seconds)

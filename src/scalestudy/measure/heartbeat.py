@@ -51,7 +51,8 @@ class Heartbeat:
     def step(self, epoch: int, step: int, phase: str) -> None:
         """Mark that `step` steps of `epoch` are done and the process has entered `phase`."""
         last, now = self.last, time.monotonic()
-        slowest = (
-            max(last.slowest, now - last.since) if last.phase in STEPS else last.slowest
-        )
+        slowest = last.slowest
+        if last.phase in STEPS:
+            slowest = max(slowest, now - last.since)
+        # One assignment, so that a thread that reads meanwhile never sees half of a mark.
         self.last = ProgressMark(last.number + 1, phase, epoch, step, now, slowest)

@@ -23,21 +23,31 @@ def first_hung(
         seconds: Seconds without progress.
     """
     known = {sign.rank for sign in after}
-    absent = [rank for rank in range(size) if rank not in known]
-    if absent:
-        return Hang(rank=absent[0], seconds=seconds, lives=False)
+    for rank in range(size):
+        if rank not in known:
+            return Hang(rank=rank, seconds=seconds, lives=False)
     living = _living(before, after)
-    silent = [
-        sign for sign in after if sign.phase == SERVING and sign.rank not in living
-    ]
-    after = silent or [sign for sign in after if sign.phase != SERVING] or after
-    last = min(after, key=lambda sign: (sign.marks, sign.rank in living, sign.rank))
-    lives = last.rank in living
-    alike = sum(
-        sign.marks == last.marks and (sign.rank in living) == lives for sign in after
-    )
-    hang = _at(last, seconds, lives=lives)
-    return hang if alike == 1 else hang.model_copy(update={"rank": None, "host": ""})
+    candidates = _candidates(after, living)
+    fewest = min(sign.marks for sign in candidates)
+    behind = [sign for sign in candidates if sign.marks == fewest]
+    # Of ranks at the same position, those that are stopped keep the living ones waiting.
+    stopped = [sign for sign in behind if sign.rank not in living]
+    blamed = stopped or behind
+    first = min(blamed, key=lambda sign: sign.rank)
+    hang = _hang_at(first, seconds, lives=not stopped)
+    if len(blamed) > 1:
+        return hang.model_copy(update={"rank": None, "host": ""})
+    return hang
+
+
+def _candidates(signs: Sequence[Sign], living: set[int]) -> Sequence[Sign]:
+    """Return the heartbeats among which to search: serving processes that stopped, else all others."""
+    serving = [sign for sign in signs if sign.phase == SERVING]
+    stopped = [sign for sign in serving if sign.rank not in living]
+    if stopped:
+        return stopped
+    computing = [sign for sign in signs if sign.phase != SERVING]
+    return computing or signs
 
 
 def first_stopped(
@@ -46,15 +56,29 @@ def first_stopped(
     """Return the rank furthest behind among those that are not alive; see `first_hung`."""
     living = _living(before, after)
     stopped = [sign for sign in after if sign.rank not in living]
-    first = min(stopped, key=lambda sign: (sign.marks, sign.rank), default=None)
-    return None if first is None else _at(first, seconds, lives=False)
+    if not stopped:
+        return None
+    first = min(stopped, key=lambda sign: (sign.marks, sign.rank))
+    return _hang_at(first, seconds, lives=False)
 
 
-def _at(sign: Sign, seconds: float, *, lives: bool) -> Hang:
-    place = sign.model_dump(include={"rank", "host", "phase", "epoch", "step"})
-    return Hang(**place, seconds=seconds, lives=lives)
+def _hang_at(sign: Sign, seconds: float, *, lives: bool) -> Hang:
+    return Hang(
+        rank=sign.rank,
+        host=sign.host,
+        phase=sign.phase,
+        epoch=sign.epoch,
+        step=sign.step,
+        seconds=seconds,
+        lives=lives,
+    )
 
 
 def _living(before: Sequence[Sign], after: Sequence[Sign]) -> set[int]:
+    """Return the ranks that have written a heartbeat between two readings."""
     earlier = {sign.rank: sign.written for sign in before}
-    return {sign.rank for sign in after if earlier.get(sign.rank) != sign.written}
+    living = set()
+    for sign in after:
+        if sign.written != earlier.get(sign.rank):
+            living.add(sign.rank)
+    return living

@@ -22,7 +22,11 @@ class ProgressTimer:
     def look(self, seen: object) -> float:
         """Compare with the last value; return the seconds since it changed."""
         now = self._now()
-        between, self._looked = min(now - self._looked, self._longest), now
-        self.seconds = 0.0 if seen != self._seen else self.seconds + between
+        between = min(now - self._looked, self._longest)
+        self._looked = now
+        if seen == self._seen:
+            self.seconds += between
+        else:
+            self.seconds = 0.0
         self._seen = seen
         return self.seconds

@@ -48,9 +48,9 @@ def rank_record(
     unmeasured: Mapping[str, str] = MappingProxyType({}),
 ) -> RankRecord:
     """Return the record of this rank's environment; `unmeasured` maps quantities to reasons."""
-    shared = {"yes": True, "no": False}.get(
-        os.environ.get("SCALESTUDY_NODES_SHARED", "")
-    )
+    # Only a job script knows it: elsewhere it stays unknown.
+    said = os.environ.get("SCALESTUDY_NODES_SHARED", "")
+    shared = {"yes": True, "no": False}.get(said)
     return RankRecord(
         rank=placement.rank,
         size=placement.size,
@@ -79,14 +79,10 @@ def rank_record(
 
 def record_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return those of `VARIABLES` and of the engines' variables that are set, by name."""
-    of_engines = {
-        name for engine in engine_names() for name in engine_traits(engine).variables
-    }
-    return {
-        name: variables[name]
-        for name in sorted({*VARIABLES, *of_engines})
-        if name in variables
-    }
+    names = set(VARIABLES)
+    for engine in engine_names():
+        names.update(engine_traits(engine).variables)
+    return {name: variables[name] for name in sorted(names & variables.keys())}
 
 
 def _versions(engine: EngineTraits) -> dict[str, str]:

@@ -20,12 +20,16 @@ def stalled_seconds(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
         return 0, False
     last = max(signs, key=lambda sign: _unmoved(sign, now))
     seconds = _unmoved(last, now)
-    return int(seconds) // 5 * 5, seconds > max(SILENT, last.due / 4)
+    long = max(SILENT, last.due / 4)
+    return int(seconds) // 5 * 5, seconds > long
 
 
 def _unmoved(sign: Sign, now: float) -> float:
-    """Return the seconds since a rank moved: by its own host's clock, while it gives signs of life."""
-    until = sign.written if abs(now - sign.written) <= SILENT else now
+    """Return the seconds since a rank moved."""
+    until = now
+    if abs(now - sign.written) <= SILENT:
+        # It gives signs of life: its own host's clock then gives both times.
+        until = sign.written
     return max(0.0, until - sign.moved)
 
 
@@ -36,15 +40,20 @@ def describe_silence(signs: Sequence[Sign], now: float) -> str:
     """
     # For display only: here the clocks of hosts are compared. What ends a run is decided by `first_hung`.
     mute = min(signs, key=lambda sign: sign.written)
-    behind = max(signs, key=lambda sign: _unmoved(sign, now))
     seconds = now - mute.written
-    if seconds > max(SILENT, LATE * len(signs) / AT_MOST):
-        where = (
-            f"no sign of life of rank {mute.rank} on {mute.host} for {_since(seconds)}"
+    # Many ranks write less often each, so that a few missed heartbeats take longer.
+    missed = LATE * len(signs) / AT_MOST
+    if seconds > max(SILENT, missed):
+        return (
+            f"no sign of life of rank {mute.rank} on {mute.host} for {_since(seconds)}: "
+            "its process is stopped, or its node is gone"
         )
-        return f"{where}: its process is stopped, or its node is gone"
-    where = f"no progress of rank {behind.rank} on {behind.host} for {_since(_unmoved(behind, now))}"
-    return f"{where}: it stands still at {behind.phase}"
+    behind = max(signs, key=lambda sign: _unmoved(sign, now))
+    since = _since(_unmoved(behind, now))
+    return (
+        f"no progress of rank {behind.rank} on {behind.host} for {since}: "
+        f"it stands still at {behind.phase}"
+    )
 
 
 def _since(seconds: float) -> str:
@@ -58,18 +67,17 @@ def describe_hang(hang: Hang) -> str:
         who += f" on {hang.host}"
     if not hang.phase:
         return f"{who} reported no progress within {hang.seconds:.0f} s"
-    where = (
-        f"in epoch {hang.epoch} after step {hang.step} ({hang.phase})"
-        if hang.epoch
-        else f"at {hang.phase}"
-    )
-    how = (
-        "it stands still"
-        if hang.lives
-        else "its process is stopped, or its node is gone"
-    )
+    where = f"at {hang.phase}"
+    if hang.epoch:
+        where = f"in epoch {hang.epoch} after step {hang.step} ({hang.phase})"
+    return f"{who} fell silent {where}, and {_how_it_hangs(hang)}: nothing moved for {hang.seconds:.0f} s"
+
+
+def _how_it_hangs(hang: Hang) -> str:
     if hang.rank is None:
-        how = "none is behind another" if hang.lives else "their processes are stopped"
-    return (
-        f"{who} fell silent {where}, and {how}: nothing moved for {hang.seconds:.0f} s"
-    )
+        if hang.lives:
+            return "none is behind another"
+        return "their processes are stopped"
+    if hang.lives:
+        return "it stands still"
+    return "its process is stopped, or its node is gone"

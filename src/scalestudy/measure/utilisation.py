@@ -53,10 +53,8 @@ class DeviceUse:
         """
         self._seconds += seconds
         for load in (before, after):
-            self.memory, self.total = (
-                _most(self.memory, load.memory),
-                _most(self.total, load.total),
-            )
+            self.memory = _most(self.memory, load.memory)
+            self.total = _most(self.total, load.total)
         if after.busy is not None:
             self._busy += after.busy * seconds
             self._busy_seconds += seconds
@@ -84,15 +82,21 @@ class DeviceUse:
 
     def after(self, earlier: "DeviceUse") -> "DeviceUse":
         """Return the combined use of `earlier` and this one."""
-        pairs = list(zip(earlier.row(), self.row(), strict=True))
-        peaks = [_most(one, other) for one, other in pairs[:PEAKS]]
-        return DeviceUse(*peaks, *(one + other for one, other in pairs[PEAKS:]))
+        combined = []
+        pairs = zip(earlier.row(), self.row(), strict=True)
+        for index, (before, now) in enumerate(pairs):
+            if index < PEAKS:
+                combined.append(_most(before, now))
+            else:
+                combined.append(before + now)
+        return DeviceUse(*combined)
 
     def record(self, rank: int, device: int) -> GpuUse:
         """Return the record of this GPU."""
         joules, source = self._energy()
-        watts = self._drawn / self._drawn_seconds if self._drawn_seconds else None
+        watts = _mean(self._drawn, self._drawn_seconds)
         if joules is not None and self._seconds:
+            # A counter sees every peak between two samples.
             watts = joules / self._seconds
         return GpuUse(
             rank=rank,
@@ -100,10 +104,8 @@ class DeviceUse:
             watts=watts,
             joules=joules,
             energy_from=source,
-            percent=self._busy / self._busy_seconds if self._busy_seconds else None,
-            memory_percent=self._traffic / self._traffic_seconds
-            if self._traffic_seconds
-            else None,
+            percent=_mean(self._busy, self._busy_seconds),
+            memory_percent=_mean(self._traffic, self._traffic_seconds),
             memory_bytes=_whole(self.memory),
             memory_total_bytes=_whole(self.total),
             allocated_bytes=_whole(self.allocated),
@@ -113,11 +115,9 @@ class DeviceUse:
     def _energy(self) -> tuple[float | None, Literal["counter", "power"] | None]:
         if self._windows and self._with_counter == self._windows:
             return self._counted, "counter"
-        return (
-            (self._drawn, "power")
-            if self._drawn_seconds and not self._without_power
-            else (None, None)
-        )
+        if self._drawn_seconds and not self._without_power:
+            return self._drawn, "power"
+        return None, None
 
 
 WIDTH = len(fields(DeviceUse))
@@ -163,42 +163,58 @@ class Usage:
 
     def after(self, earlier: "Usage") -> "Usage":
         """Return this usage plus that of the `earlier` process, which must have the same number of GPUs."""
+        gpus = []
+        for before, gpu in zip(earlier.gpus, self.gpus, strict=True):
+            gpus.append(gpu.after(before))
         return Usage(
             self.node,
+            # The operating system counts a peak per process, and the earlier one has ended.
             self.peak_memory,
             self.core_seconds + earlier.core_seconds,
             self.cpu_seconds + earlier.cpu_seconds,
-            tuple(
-                gpu.after(before)
-                for before, gpu in zip(earlier.gpus, self.gpus, strict=True)
-            ),
+            tuple(gpus),
         )
 
     @property
     def cpu_percent(self) -> float:
         """Mean share of the granted cores that was used, in per cent; 0 if no time has passed."""
-        return 100 * self.cpu_seconds / self.core_seconds if self.core_seconds else 0.0
+        if not self.core_seconds:
+            return 0.0
+        return 100 * self.cpu_seconds / self.core_seconds
 
     def gpu_uses(self, rank: int) -> list[GpuUse]:
         """Return the records of its GPUs."""
         return [gpu.record(rank, device) for device, gpu in enumerate(self.gpus)]
 
 
+def _mean(total: float, seconds: float) -> float | None:
+    """Return a mean over time; None if there was no time."""
+    if not seconds:
+        return None
+    return total / seconds
+
+
 def _most(one: float, other: float | None) -> float:
-    known = [
-        value for value in (one, other) if value is not None and not math.isnan(value)
-    ]
-    return max(known, default=math.nan)
+    """Return the larger value; NaN if both are unknown."""
+    if other is None or math.isnan(other):
+        return one
+    if math.isnan(one):
+        return other
+    return max(one, other)
 
 
 def _whole(value: float) -> int | None:
-    return None if math.isnan(value) else round(value)
+    if math.isnan(value):
+        return None
+    return round(value)
 
 
 def peak_memory() -> int:
     """Return the peak resident memory of this process in bytes, including shared pages of mapped files."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    if sys.platform == "darwin":
+        return peak
+    return peak * 1024  # Linux counts in KiB
 
 
 class Utilisation:
@@ -219,12 +235,10 @@ class Utilisation:
         node: bool = False,
         memory: Callable[[], Sequence[tuple[int | None, int | None]]] = list,
     ) -> None:
-        self._cpus, self._node, self._names, self._memory = (
-            cpus,
-            node,
-            tuple(gpus),
-            memory,
-        )
+        self._cpus = cpus
+        self._node = node
+        self._names = tuple(gpus)
+        self._memory = memory
         self._core_seconds = self._cpu_seconds = 0.0
         self._load = GpuLoad(gpus)
         self._uses = [DeviceUse() for _ in gpus]
@@ -263,29 +277,29 @@ class Utilisation:
             if self._open.is_set():
                 self._end()
                 self._begin()
-            for use, peaks in zip(self._uses, self._memory(), strict=False):
-                use.allocated, use.reserved = (
-                    math.nan if peak is None else float(peak) for peak in peaks
-                )
-            gpus = tuple(DeviceUse(*use.row()) for use in self._uses)
+            for use, (allocated, reserved) in zip(
+                self._uses, self._memory(), strict=False
+            ):
+                use.allocated = math.nan if allocated is None else float(allocated)
+                use.reserved = math.nan if reserved is None else float(reserved)
             usage = Usage(
                 self._node,
                 float(peak_memory()),
                 self._core_seconds,
                 self._cpu_seconds,
-                gpus,
+                tuple(DeviceUse(*use.row()) for use in self._uses),
             )
-        return usage.after(self._earlier) if self._earlier else usage
+        if self._earlier is None:
+            return usage
+        return usage.after(self._earlier)
 
     def gpu_percent(self) -> float | None:
         """Return the mean utilisation of the GPUs at the last sample in per cent, or None if unknown."""
         with self._lock:
-            seen = (
-                [load.busy for load in self._last if load.busy is not None]
-                if self._uses
-                else []
-            )
-        return sum(seen) / len(seen) if seen else None
+            seen = [load.busy for load in self._last if load.busy is not None]
+        if not seen:
+            return None
+        return sum(seen) / len(seen)
 
     def reasons(self) -> dict[str, str]:
         """Return the quantities that cannot be measured with reasons."""
@@ -324,8 +338,7 @@ class Utilisation:
             self._open.wait()
             time.sleep(EVERY)
             with self._lock:
-                if (
-                    self._open.is_set()
-                    and time.perf_counter() - self._looked >= EVERY / 2
-                ):
+                # A window that began meanwhile has a sample of its start already.
+                since = time.perf_counter() - self._looked
+                if self._open.is_set() and since >= EVERY / 2:
                     self._look()
