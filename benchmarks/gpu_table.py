@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scalestudy.hardware import cores, devices
-from scalestudy.hardware.devices import driver_version
 from scalestudy.hardware.installed import packages
+from scalestudy.hardware.nvml import driver_version
 from speed import ratio
 
 Row = dict[str, Any]

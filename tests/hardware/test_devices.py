@@ -5,16 +5,15 @@ import pytest
 from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, Card, cards, mixed
 from scalestudy.hardware.devices import (
     Gpu,
-    GpuLoad,
-    Load,
     dealt,
-    driver_version,
     lowest_capability,
     read_gpus,
     showing,
     visible_gpus,
     visible_uuids,
 )
+from scalestudy.hardware.gpu_load import GpuLoad, Load
+from scalestudy.hardware.nvml import driver_version
 
 
 def visible(names):

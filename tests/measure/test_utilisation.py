@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from fake_nvml import cards, mixed
-from scalestudy.hardware.devices import Load
+from scalestudy.hardware.gpu_load import Load
 from scalestudy.measure import utilisation
 from scalestudy.measure.utilisation import WIDTH, DeviceUse, Usage, Utilisation
 

@@ -9,119 +9,15 @@ import functools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-Library = Any
-"""The module `pynvml`, or an object with the same functions."""
-Handle = Any
+from scalestudy.hardware.nvml import Handle, Library, ask, library, text
+
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 NO_DEVICE = "-1"
 """A name that matches no CUDA device."""
 ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 """Makes CUDA number GPUs like NVML; by default, CUDA orders them from the fastest to the slowest."""
-
-
-def library() -> Library | None:
-    """Initialize NVML and return it; None without a driver."""
-    import pynvml
-
-    return None if unavailable() else pynvml
-
-
-def unavailable() -> str:
-    """Initialize NVML, and return its message why it cannot be used; "" if it can."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        return str(error)
-    return ""
-
-
-def ask(nvml: Library, function: str, *arguments: Any, otherwise: Any = None) -> Any:
-    """Return the result of a function, or `otherwise` if the driver, device or pynvml does not support it."""
-    try:
-        return getattr(nvml, function)(*arguments)
-    except (nvml.NVMLError, AttributeError):
-        return otherwise
-
-
-def text(raw: bytes | str) -> str:
-    """Return a string of pynvml as text; older releases return bytes."""
-    return raw.decode() if isinstance(raw, bytes) else raw
-
-
-def driver_version() -> str | None:
-    """Return the version of the GPU driver; None without one."""
-    nvml = library()
-    version = None if nvml is None else ask(nvml, "nvmlSystemGetDriverVersion")
-    return None if version is None else text(version)
-
-
-def driver_cuda() -> tuple[int, int] | None:
-    """Return the newest CUDA version that the driver supports, such as (12, 4); None if unknown."""
-    nvml = library()
-    number = None if nvml is None else ask(nvml, "nvmlSystemGetCudaDriverVersion")
-    return None if number is None else (int(number) // 1000, int(number) % 1000 // 10)
-
-
-class Load(NamedTuple):
-    """A sample of a GPU's state. Values that NVML does not provide are None.
-
-    Attributes:
-        busy: Percentage of the last sampling period (1/6 s to 1 s, depending on the card) in which a kernel
-            ran; not available with MIG.
-        memory: Bytes in use, by all processes.
-        power: Watts drawn; on many cards the mean of the last second.
-        energy: Joules drawn since the driver was loaded; available from Volta on.
-        total: Total bytes of memory.
-        traffic: Percentage of that period in which memory was read or written; not available with MIG.
-    """
-
-    busy: float | None = None
-    memory: int | None = None
-    power: float | None = None
-    energy: float | None = None
-    total: int | None = None
-    traffic: float | None = None
-
-
-class GpuLoad:
-    """Samples the state of the GPUs with these UUIDs. A GPU that fails does not affect the others."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._nvml = library() if names else None
-        self._handles = [
-            None
-            if self._nvml is None
-            else ask(self._nvml, "nvmlDeviceGetHandleByUUID", name)
-            for name in names
-        ]
-
-    def look(self) -> list[Load]:
-        """Return a sample of each GPU, in the order of `names`."""
-        return [
-            Load()
-            if self._nvml is None or handle is None
-            else _load(self._nvml, handle)
-            for handle in self._handles
-        ]
-
-
-def _load(nvml: Library, handle: Handle) -> Load:
-    rates = ask(nvml, "nvmlDeviceGetUtilizationRates", handle)
-    memory = ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
-    milliwatts = ask(nvml, "nvmlDeviceGetPowerUsage", handle)
-    millijoules = ask(nvml, "nvmlDeviceGetTotalEnergyConsumption", handle)
-    return Load(
-        None if rates is None else float(rates.gpu),
-        None if memory is None else int(memory.used),
-        None if milliwatts is None else milliwatts / 1e3,
-        None if millijoules is None else millijoules / 1e3,
-        None if memory is None else int(memory.total),
-        None if rates is None else float(rates.memory),
-    )
 
 
 @dataclass(frozen=True)
@@ -156,17 +52,16 @@ def gpus() -> int:
 
 def gpus_of_node() -> int:
     """Count this machine's GPUs, or their MIG instances, including hidden ones; 0 without a driver."""
-    return sum(
-        1 if gpu.instances is None else len(gpu.instances) for gpu in read_gpus()
-    )
+    count = 0
+    for gpu in read_gpus():
+        count += 1 if gpu.instances is None else len(gpu.instances)
+    return count
 
 
 def lowest_capability() -> tuple[int, int] | None:
     """Return the lowest compute capability among the usable GPUs; None if NVML provides none."""
-    return min(
-        (gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability),
-        default=None,
-    )
+    known = [gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability]
+    return min(known, default=None)
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
@@ -189,7 +84,9 @@ def visible_uuids(environment: Mapping[str, str]) -> list[str]:
 def read_gpus() -> list[Gpu]:
     """Return all GPUs that this process may open, regardless of its variables; none without a driver."""
     nvml = library()
-    return [] if nvml is None else [gpu for gpu, _ in open_devices(nvml)]
+    if nvml is None:
+        return []
+    return [gpu for gpu, _ in open_devices(nvml)]
 
 
 def open_devices(nvml: Library) -> list[tuple[Gpu, Handle]]:
@@ -202,7 +99,8 @@ def open_devices(nvml: Library) -> list[tuple[Gpu, Handle]]:
             uuid = _uuid(nvml, handle)
         except nvml.NVMLError as error:
             # CUDA does not count GPUs that a cgroup hides from this process; a lost GPU keeps its number.
-            index += error.value != nvml.NVML_ERROR_NO_PERMISSION
+            if error.value != nvml.NVML_ERROR_NO_PERMISSION:
+                index += 1
             continue
         gpus.append((_gpu(nvml, handle, index, uuid), handle))
         index += 1
@@ -224,36 +122,37 @@ def _uuid(nvml: Library, handle: Handle) -> str:
 
 
 def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
-    capability = ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
-    whole = Gpu(
+    words = ask(nvml, "nvmlDeviceGetCpuAffinity", handle, 64, otherwise=())
+    gpu = Gpu(
         index=index,
         uuid=uuid,
         name=text(ask(nvml, "nvmlDeviceGetName", handle, otherwise="GPU")),
         memory=_memory(nvml, handle),
-        capability=None
-        if capability is None
-        else (int(capability[0]), int(capability[1])),
-        cpus=set_bits(ask(nvml, "nvmlDeviceGetCpuAffinity", handle, 64, otherwise=())),
+        cpus=set_bits(words),
     )
+    capability = ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
+    if capability is not None:
+        gpu = replace(gpu, capability=(int(capability[0]), int(capability[1])))
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle, otherwise=(0, 0))
     if mode[0] != getattr(nvml, "NVML_DEVICE_MIG_ENABLE", 1):
-        return whole
-    return replace(whole, instances=tuple(_instances(nvml, handle, whole)))
+        return gpu
+    return replace(gpu, instances=tuple(_instances(nvml, handle, gpu)))
 
 
 def _instances(nvml: Library, handle: Handle, whole: Gpu) -> list[Gpu]:
+    """Return the MIG instances of a GPU."""
     instances = []
-    for number in range(
-        int(ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle, otherwise=0))
-    ):
+    most = ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle, otherwise=0)
+    for number in range(int(most)):
         part = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
-        uuid = None if part is None else ask(nvml, "nvmlDeviceGetUUID", part)
-        if uuid is None:
+        if part is None:
             continue  # slots for instances may be empty
+        uuid = ask(nvml, "nvmlDeviceGetUUID", part)
+        if uuid is None:
+            continue
         name = text(ask(nvml, "nvmlDeviceGetName", part, otherwise=whole.name))
-        instances.append(
-            replace(whole, uuid=text(uuid), name=name, memory=_memory(nvml, part))
-        )
+        memory = _memory(nvml, part)
+        instances.append(replace(whole, uuid=text(uuid), name=name, memory=memory))
     return instances
 
 
@@ -264,18 +163,20 @@ def _memory(nvml: Library, handle: Handle) -> int | None:
 
 def set_bits(words: Any) -> tuple[int, ...]:
     """Return the indices of the set bits, from the lowest bit of the first word: NVML's form of CPU sets."""
-    return tuple(
-        position * 64 + bit
-        for position, word in enumerate(words)
-        for bit in range(64)
-        if int(word) >> bit & 1
-    )
+    found = []
+    for position, word in enumerate(words):
+        for bit in range(64):
+            if int(word) >> bit & 1:
+                found.append(position * 64 + bit)
+    return tuple(found)
 
 
 def visible_names(environment: Mapping[str, str]) -> list[str] | None:
     """Return the names in CUDA_VISIBLE_DEVICES; None if it is not set, in which case CUDA shows all GPUs."""
     value = environment.get(VISIBLE)
-    return None if value is None else [name.strip() for name in value.split(",")]
+    if value is None:
+        return None
+    return [name.strip() for name in value.split(",")]
 
 
 def resolve_gpus(names: Sequence[str], gpus: Sequence[Gpu]) -> list[Gpu]:
@@ -293,19 +194,30 @@ def resolve_gpus(names: Sequence[str], gpus: Sequence[Gpu]) -> list[Gpu]:
 
 
 def _find(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
+    """Return the GPU, or the MIG instance, that CUDA shows for a name."""
     if name.startswith("MIG-"):
-        instances = [part for gpu in gpus for part in gpu.instances or ()]
-        exact = [part for part in instances if part.uuid == name]
-        return _only(
-            exact or [part for part in instances if part.uuid.startswith(name)]
-        )
+        return _find_instance(name, gpus)
     if name.startswith("GPU-"):
         gpu = _only([gpu for gpu in gpus if gpu.uuid.startswith(name)])
     else:
         gpu = _only([gpu for gpu in gpus if name == str(gpu.index)])
     if gpu is None or gpu.instances is None:
         return gpu
-    return next(iter(gpu.instances), None)  # CUDA shows only the first instance
+    if not gpu.instances:
+        return None
+    return gpu.instances[0]  # CUDA shows only the first instance
+
+
+def _find_instance(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
+    """Return the MIG instance with this UUID, or else the only one whose UUID begins so."""
+    beginning = []
+    for gpu in gpus:
+        for part in gpu.instances or ():
+            if part.uuid == name:
+                return part
+            if part.uuid.startswith(name):
+                beginning.append(part)
+    return _only(beginning)
 
 
 def _only(gpus: Sequence[Gpu]) -> Gpu | None:
@@ -330,7 +242,10 @@ def dealt(
         names = given
     if given is not None and len(given) == len(places) == 1:
         places = [0]
-    return [names[place] if place < len(names) else NO_DEVICE for place in places]
+    chosen = []
+    for place in places:
+        chosen.append(names[place] if place < len(names) else NO_DEVICE)
+    return chosen
 
 
 def showing(names: Sequence[str]) -> dict[str, str]:

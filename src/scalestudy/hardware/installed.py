@@ -12,7 +12,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -46,21 +46,24 @@ class LibraryPath(NamedTuple):
 
     def applied(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Return all variables of a process, from those of its parent."""
-        kept = {
-            name: value for name, value in variables.items() if name != LIBRARY_PATH
-        }
-        return kept | ({LIBRARY_PATH: self.value} if self.value else {})
+        changed = dict(variables)
+        changed.pop(LIBRARY_PATH, None)
+        if self.value:
+            changed[LIBRARY_PATH] = self.value
+        return changed
 
 
 @functools.cache
 def package_libraries() -> dict[str, str]:
     """Return the folders of the libraries in NVIDIA's packages of this Python, by file name."""
     spec = importlib.util.find_spec("nvidia")
-    folders = spec.submodule_search_locations or () if spec else ()
-    files = (
-        file for folder in folders for file in sorted(Path(folder).glob("*/lib/*.so*"))
-    )
-    return {file.name: str(file.parent) for file in files}
+    if spec is None:
+        return {}
+    found = {}
+    for folder in spec.submodule_search_locations or ():
+        for file in sorted(Path(folder).glob("*/lib/*.so*")):
+            found[file.name] = str(file.parent)
+    return found
 
 
 def library_path(
@@ -71,19 +74,30 @@ def library_path(
     A folder that holds the driver's library stays. `own` are the folders of libraries in packages, by file
     name; by default, those installed.
     """
-    own = package_libraries() if own is None else own
-    parts = [part for part in variables.get(LIBRARY_PATH, "").split(os.pathsep) if part]
-    dropped = [
-        part
-        for index, part in enumerate(parts)
-        if any(own[name] not in parts[: index + 1] for name in _held(part, own))
-        and not Path(part, DRIVER_LIBRARY).exists()
-    ]
+    if own is None:
+        own = package_libraries()
+    given = variables.get(LIBRARY_PATH, "")
+    kept: list[str] = []
+    dropped: list[str] = []
+    passed: list[str] = []
+    for folder in given.split(os.pathsep):
+        if not folder:
+            continue
+        passed.append(folder)
+        if _shadows(folder, own, passed):
+            dropped.append(folder)
+        else:
+            kept.append(folder)
     if not dropped:
-        return LibraryPath(variables.get(LIBRARY_PATH, ""), [])
-    return LibraryPath(
-        os.pathsep.join(part for part in parts if part not in dropped), dropped
-    )
+        return LibraryPath(given, [])
+    return LibraryPath(os.pathsep.join(kept), dropped)
+
+
+def _shadows(folder: str, own: Mapping[str, str], passed: Sequence[str]) -> bool:
+    """Whether a library in this folder is found before that of a package, whose folder is not in `passed`."""
+    if Path(folder, DRIVER_LIBRARY).exists():
+        return False
+    return any(own[name] not in passed for name in _held(folder, own))
 
 
 def _held(folder: str, names: Collection[str]) -> list[str]:
@@ -119,13 +133,13 @@ def identify(versions: Mapping[str, str], builds: Mapping[str, str]) -> str:
     For Scalestudy itself, only the release counts, not the commit (PEP 440's development and local parts),
     after which an editable install would change its id. Records also hold the full version.
     """
-    if "scalestudy" in versions:
-        versions = {**versions, "scalestudy": _release(versions["scalestudy"])}
     lines = [f"python=={platform.python_version()}", platform.machine()]
-    lines += [
-        f"{engine}-build=={build}" for engine, build in sorted(builds.items()) if build
-    ]
-    lines += [f"{name}=={version}" for name, version in sorted(versions.items())]
+    for engine, build in sorted(builds.items()):
+        if build:
+            lines.append(f"{engine}-build=={build}")
+    for name, version in sorted(versions.items()):
+        counted = _release(version) if name == "scalestudy" else version
+        lines.append(f"{name}=={counted}")
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:ID_DIGITS]
 
 
@@ -144,9 +158,10 @@ def environment_name(variables: Mapping[str, str] | None = None) -> str:
 
 def container_image(variables: Mapping[str, str]) -> str | None:
     """Return the image of this process, from the variables of Apptainer or Singularity."""
-    return next(
-        (variables[name] for name in IMAGE_VARIABLES if variables.get(name)), None
-    )
+    for name in IMAGE_VARIABLES:
+        if variables.get(name):
+            return variables[name]
+    return None
 
 
 @dataclass(frozen=True)

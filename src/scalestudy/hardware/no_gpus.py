@@ -5,14 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.hardware.devices import (
-    VISIBLE,
-    driver_cuda,
-    driver_version,
-    read_gpus,
-    unavailable,
-)
+from scalestudy.hardware.devices import VISIBLE, read_gpus
 from scalestudy.hardware.installed import container_image
+from scalestudy.hardware.nvml import driver_cuda, driver_version, unavailable
 
 FIRST_DEVICE = Path("/dev/nvidia0")
 

@@ -28,14 +28,13 @@ def oom_kills() -> int | None:
     4.13; without such a cgroup, that of the whole machine in `/proc/vmstat` is used. The kernel counts before
     it kills. None if there is no count.
     """
-    files = [
-        folder / name
-        for folder in _cgroups()
-        for name in ("memory.events", "memory.oom_control")
-    ]
+    files = []
+    for folder in _cgroups():
+        files += [folder / "memory.events", folder / "memory.oom_control"]
     for file in (*files, Path("/proc/vmstat")):
         with contextlib.suppress(OSError):
-            if (count := count_oom_kills(file.read_text())) is not None:
+            count = count_oom_kills(file.read_text())
+            if count is not None:
                 return count
     return None
 
@@ -69,17 +68,21 @@ def full_for(error: BaseException) -> str:
 
 def _cgroups() -> list[Path]:
     """Return the folders of this process's cgroups and their parents, version 1 and 2."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
     found = []
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers in ("", "memory"):
-                root = Path("/sys/fs/cgroup", controllers)
-                own = root / path.lstrip("/")
-                found += [
-                    own,
-                    *(parent for parent in own.parents if parent.is_relative_to(root)),
-                ]
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        root = Path("/sys/fs/cgroup", controllers)
+        own = root / path.lstrip("/")
+        found.append(own)
+        for parent in own.parents:
+            if parent.is_relative_to(root):
+                found.append(parent)
     return found
 
 

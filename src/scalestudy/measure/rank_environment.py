@@ -11,8 +11,9 @@ import psutil
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.hardware import cores
-from scalestudy.hardware.devices import VISIBLE, driver_version, visible_uuids
+from scalestudy.hardware.devices import VISIBLE, visible_uuids
 from scalestudy.hardware.installed import environment_id, environment_name
+from scalestudy.hardware.nvml import driver_version
 from scalestudy.plugins.engines import (
     EngineTraits,
     engine_names,

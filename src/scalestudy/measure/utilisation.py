@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from scalestudy.hardware.devices import GpuLoad, Load
+from scalestudy.hardware.gpu_load import GpuLoad, Load
 from scalestudy.store.records import GpuUse
 
 PEAKS = 4
