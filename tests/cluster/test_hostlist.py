@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.cluster.resolve import expand_hosts, tasks_per_node
+from scalestudy.cluster.slurm_lists import expand_hosts, tasks_per_node
 from scalestudy.util.errors import UserError
 
 

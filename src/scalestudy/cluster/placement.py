@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from scalestudy.plugins.strategies import Traits
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import count_noun
 
 DEALING = ("openmpi", "pbs")
 """Launchers that do not provide the number of GPUs of a node, and under which a site's wrapper may show each
@@ -89,26 +90,38 @@ def check_placement(
     """
     needed = strategy.processes_of(workers)
     if placement.size != needed:
+        processes = count_noun(needed, "process", "processes")
+        action = f"Start one process: {strategy.name} has all workers in it."
+        if needed > 1:
+            action = "Give the launcher as many tasks as the point has workers."
         raise UserError(
-            f"{needed} process{'es' if needed > 1 else ''} for {strategy.name} with {workers} workers",
+            f"{processes} for {strategy.name} with {workers} workers",
             f"{placement.size} (from {placement.source})",
-            "Give the launcher as many tasks as the point has workers."
-            if needed > 1
-            else f"Start one process: {strategy.name} has all workers in it.",
+            action,
         )
-    here = strategy.workers_at_once(workers) if needed == 1 else placement.local_size
-    if gpus is None or gpus >= here:
+    if gpus is not None:
+        here = placement.local_size
+        if needed == 1:
+            here = strategy.workers_at_once(workers)
+        _check_gpus(placement, here=here, alone=needed == 1, gpus=gpus)
+
+
+def _check_gpus(placement: Placement, *, here: int, alone: bool, gpus: int) -> None:
+    """Refuse fewer GPUs than workers on this node (`here`), if none of them is another process's.
+
+    `alone` says that one process has all workers.
+    """
+    if gpus >= here:
         return
     enough = placement.gpus is None or placement.gpus >= here
-    if not (needed > 1 and enough and placement.deals_gpus(gpus)):
-        raise UserError(
-            f"a GPU for each of the {here} workers on this node",
-            f"{gpus} visible"
-            + (
-                ""
-                if placement.gpus is None
-                else f", {placement.gpus} granted on the node"
-            ),
-            "Request more GPUs per node or for fewer workers per node; of what was granted, a process of "
-            "several workers must see all.",
-        )
+    if not alone and enough and placement.deals_gpus(gpus):
+        return
+    seen = f"{gpus} visible"
+    if placement.gpus is not None:
+        seen += f", {placement.gpus} granted on the node"
+    raise UserError(
+        f"a GPU for each of the {here} workers on this node",
+        seen,
+        "Request more GPUs per node or for fewer workers per node; of what was granted, a process of "
+        "several workers must see all.",
+    )

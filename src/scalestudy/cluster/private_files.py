@@ -54,17 +54,17 @@ def secret_set(
 
 def _shared(file: Path) -> str:
     """Return the secret in the file, which the first process writes and all others read."""
+    text = ""
     try:
         with contextlib.suppress(FileExistsError):
             _write_first(file)
+        # Never through a link, behind which another user may have put the file.
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
         with open(handle, encoding="ascii", errors="replace") as opened:
-            reason, text = (
-                foreign(os.fstat(opened.fileno())),
-                opened.read(2 * BYTES + 1),
-            )
+            reason = foreign(os.fstat(opened.fileno()))
+            text = opened.read(2 * BYTES + 1)
     except OSError as error:
-        reason, text = error.strerror or str(error), ""
+        reason = error.strerror or str(error)
     if not reason and not _FORM.fullmatch(text):
         reason = "something else is in it"
     if reason:
@@ -129,12 +129,13 @@ def published(placement: Placement) -> list[str]:
     folder = os.environ.get(MEETING)
     if folder is None:
         return []
+    file = Path(folder) / ADDRESSES.format(host=placement.hosts[0])
     try:
-        file = Path(folder) / ADDRESSES.format(host=placement.hosts[0])
-        with open(
-            os.open(file, os.O_RDONLY | os.O_NOFOLLOW), encoding="ascii"
-        ) as opened:
-            return [] if foreign(os.fstat(opened.fileno())) else opened.read().split()
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
+        with open(handle, encoding="ascii") as opened:
+            if foreign(os.fstat(opened.fileno())):
+                return []
+            return opened.read().split()
     except OSError:
         return []
 

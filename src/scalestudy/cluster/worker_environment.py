@@ -33,10 +33,10 @@ class Changes(NamedTuple):
 
     def applied(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Return all variables of the process, from those of its parent."""
-        kept = {
-            name: value for name, value in variables.items() if name not in self.unset
-        }
-        return kept | self.values
+        changed = {**variables, **self.values}
+        for name in self.unset:
+            changed.pop(name, None)
+        return changed
 
 
 def process_environment(
@@ -64,24 +64,24 @@ def process_environment(
     Raises:
         UserError: If the placement lacks what the rendezvous needs.
     """
-    wanted = engine.environment(
+    wanted: dict[str, str | None] = dict(ORDER if gpus is None else showing(gpus))
+    wanted |= engine.environment(
         variables,
         gpus=gpus is None or bool(gpus),
         rendezvous=rendezvous,
         process=placement,
         quiet=quiet,
     )
-    values = ORDER if gpus is None else showing(gpus)
-    values = values | {
-        name: value for name, value in wanted.items() if value is not None
-    }
-    unwanted = [name for name, value in wanted.items() if value is None]
     path = installed.library_path(variables)
-    if path.dropped and path.value:
-        values[installed.LIBRARY_PATH] = path.value
-    elif path.dropped:
-        unwanted.append(installed.LIBRARY_PATH)
-    return Changes(values, [name for name in unwanted if name in variables])
+    if path.dropped:
+        wanted[installed.LIBRARY_PATH] = path.value or None
+    values, unset = {}, []
+    for name, value in wanted.items():
+        if value is not None:
+            values[name] = value
+        elif name in variables:
+            unset.append(name)
+    return Changes(values, unset)
 
 
 def own_gpus(
@@ -126,13 +126,17 @@ def own_cores(
     """
     if len(granted) <= need or len(granted) < need * placement.local_size:
         return None
-    if near:
-        devices = len(near) // placement.local_size
-        first = placement.local_rank * devices
-        parts = deal_cores(granted, near, need // devices)[first : first + devices]
-        return sorted(core for share in parts for core in share)
-    first = placement.local_rank * need
-    return sorted(granted)[first : first + need]
+    if not near:
+        first = placement.local_rank * need
+        return sorted(granted)[first : first + need]
+    devices = len(near) // placement.local_size
+    first = placement.local_rank * devices
+    # All processes deal the cores of all GPUs alike, and each takes those of its own.
+    dealt = deal_cores(granted, near, need // devices)
+    own: list[int] = []
+    for share in dealt[first : first + devices]:
+        own += share
+    return sorted(own)
 
 
 def keeps_own_log(placement: "Placement", variables: Mapping[str, str]) -> bool:
@@ -185,9 +189,11 @@ def device_of(
         assigned: See `assigned_gpus`.
         seen: GPUs that the process may use, from NVML.
     """
-    if asked == "cpu":
-        return "cpu"
-    return "gpu" if asked == "gpu" or assigned or seen or driver_is_dead() else "cpu"
+    if asked != "auto":
+        return asked
+    if assigned or seen or driver_is_dead():
+        return "gpu"
+    return "cpu"
 
 
 def refuse_missing(
@@ -205,18 +211,27 @@ def refuse_missing(
     Raises:
         RunError: If GPUs are missing; the message names them, or the likely reason.
     """
-    names = () if isinstance(assigned, int) else assigned
-    every = read_gpus()
-    there = {gpu.uuid for gpu in every} | {
-        part.uuid for gpu in every for part in gpu.instances or ()
-    }
-    if lost := sorted(set(names) - there):
-        raise RunError(
-            f"the GPUs that this run has reserved: {', '.join(names)}",
-            f"no {', '.join(lost)}",
-            "See `nvidia-smi -L` and the kernel's log. A lost GPU needs a reset.",
-        )
+    if isinstance(assigned, int):
+        asked = f"{assigned} GPUs" if assigned else "GPUs"
+    else:
+        asked = ", ".join(assigned)
+        lost = sorted(set(assigned) - _uuids_here())
+        if lost:
+            raise RunError(
+                f"the GPUs that this run has reserved: {asked}",
+                f"no {', '.join(lost)}",
+                "See `nvidia-smi -L` and the kernel's log. A lost GPU needs a reset.",
+            )
     if not seen:
         reason = why()
-        asked = ", ".join(names) or (f"{assigned} GPUs" if assigned else "GPUs")
         raise RunError(f"{asked} to compute on", f"none: {reason.words}", reason.action)
+
+
+def _uuids_here() -> set[str]:
+    """Return the UUIDs of all GPUs that can be opened, and of their MIG instances."""
+    uuids = set()
+    for gpu in read_gpus():
+        uuids.add(gpu.uuid)
+        for part in gpu.instances or ():
+            uuids.add(part.uuid)
+    return uuids

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.ports import PORT_BLOCK
 from scalestudy.cluster.private_files import SECRET
-from scalestudy.cluster.resolve import PORT_BLOCK
 from scalestudy.engines.group import Group
 from scalestudy.engines.rendezvous import find_address, start_within
 from scalestudy.util.errors import RunError, UserError

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import psutil
 
-from scalestudy.cluster.resolve import tasks_per_node
+from scalestudy.cluster.slurm_lists import tasks_per_node
 from scalestudy.launch.job_view import UNKNOWN, JobView
 from scalestudy.launch.queue.batch_queue import Queue
 from scalestudy.launch.queue.job_script import job_name

@@ -1,0 +1,74 @@
+"""Slurm's short forms of lists: hosts, and tasks per node."""
+
+import itertools
+import re
+
+from scalestudy.util.errors import UserError
+
+_RANGES = r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*"
+_ELEMENT = re.compile(rf"(?:[A-Za-z0-9._-]|\[{_RANGES}\])+", re.ASCII)
+_LIST = re.compile(rf"[,\s]*(?:{_ELEMENT.pattern}(?:[,\s]+|$))*", re.ASCII)
+
+
+def expand_hosts(text: str) -> list[str]:
+    """Return the hosts of a Slurm host list: `n[1-2,05-07]-ib` is n1-ib, n2-ib, n05-ib, n06-ib, n07-ib.
+
+    Order, duplicates and widths are Slurm's. With several brackets in a name, the last one varies fastest,
+    then the first (as in `scontrol show hostnames`).
+
+    Raises:
+        UserError: If the list is malformed.
+    """
+    if not _LIST.fullmatch(text):
+        raise _malformed(repr(text))
+    hosts: list[str] = []
+    for element in _ELEMENT.findall(text):
+        # Plain parts and the contents of brackets alternate.
+        parts = re.split(r"\[(.*?)\]", element)
+        plain, brackets = parts[::2], [_numbers(part, text) for part in parts[1::2]]
+        # `product` varies its last argument fastest: all but the last bracket are given in reverse.
+        order = [*brackets[-2::-1], *brackets[-1:]]
+        for chosen in itertools.product(*order):
+            numbers = [*chosen[-2::-1], *chosen[-1:], ""]
+            pairs = zip(plain, numbers, strict=True)
+            hosts.append("".join(part + number for part, number in pairs))
+    return hosts
+
+
+def _numbers(bracket: str, text: str) -> list[str]:
+    numbers: list[str] = []
+    for part in bracket.split(","):
+        low, _, high = part.partition("-")
+        first, last = int(low), int(high or low)
+        if first > last:
+            raise _malformed(f"the range {part!r} in {text!r}")
+        numbers += [str(number).zfill(len(low)) for number in range(first, last + 1)]
+    return numbers
+
+
+def _malformed(received: str) -> UserError:
+    return UserError(
+        "a Slurm host list such as n[1-2,05-07]-ib,m3",
+        received,
+        "Use Slurm's own list: SLURM_JOB_NODELIST, or `squeue -o %N`.",
+    )
+
+
+def tasks_per_node(text: str) -> list[int]:
+    """Return the number of tasks of each node from Slurm's short form: `2(x3),1` is 2, 2, 2, 1.
+
+    Raises:
+        UserError: If it is malformed.
+    """
+    counts: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part, re.ASCII)
+        nodes = int(match[2] or 1) if match else 0
+        if match is None or nodes == 0:
+            raise UserError(
+                "Slurm's tasks per node, such as 2(x3),1",
+                repr(text),
+                "Use the value of SLURM_TASKS_PER_NODE.",
+            )
+        counts += [int(match[1])] * nodes
+    return counts
