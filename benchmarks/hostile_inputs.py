@@ -52,9 +52,9 @@ def warm() -> None:
     from scalestudy.analysis import findings  # noqa: F401
     from scalestudy.app import prepare, run_study, survey  # noqa: F401
     from scalestudy.cli import points_table, terminal_listener  # noqa: F401
-    from scalestudy.config.settings import LAUNCHERS
     from scalestudy.data.sources import arrays, folders  # noqa: F401
     from scalestudy.features.check import check  # noqa: F401
+    from scalestudy.launch.launcher import LAUNCHERS
     from scalestudy.report import study_document  # noqa: F401
 
     for name in LAUNCHERS.names():

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from scalestudy.config.settings import LAUNCHERS
+from scalestudy.launch.launcher import LAUNCHERS
 
 SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
 FILES = [

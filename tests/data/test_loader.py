@@ -281,6 +281,7 @@ def test_it_makes_so_many_ahead_and_no_more():
             assert at_least.acquire(timeout=600)
 
     ahead = Prefetch(items(), 2, "test")
+    ahead.start()
     wait_for(2)
     for number in range(8):
         assert ahead.take() == number
@@ -299,6 +300,7 @@ def test_all_come_in_order_and_closing_ends_the_thread_wherever_it_waits(
     count, most, taken
 ):
     ahead = Prefetch(iter(range(count)), most, "to be closed")
+    ahead.start()
     assert [ahead.take() for _ in range(taken)] == list(range(taken))
     if taken == count:
         with pytest.raises(StopIteration):

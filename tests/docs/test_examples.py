@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from paths import PROJECT, SOURCE
-from scalestudy.plugins.engines import REGISTRY
+from scalestudy.plugins.strategies import ENGINES
 from tutorials import FOLDER, TutorialCommand, steps
 
 PAGES = [
@@ -44,9 +44,7 @@ GAP = "|"
 def names() -> frozenset[str]:
     """Return the strategies, of which a text may name any."""
     return frozenset(
-        row.name
-        for name in REGISTRY.built_in()
-        for row in REGISTRY.get(name).strategies
+        row.name for name in ENGINES.built_in() for row in ENGINES.get(name).strategies
     )
 
 

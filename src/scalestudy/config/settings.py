@@ -1,6 +1,6 @@
 """The sections of a study file, with their defaults; publications rely on the names and choices."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -16,10 +16,10 @@ from scalestudy.config.value_types import (
     Cores,
     EngineName,
     Epochs,
+    LauncherName,
     Loss,
     Metrics,
     Name,
-    OneOf,
     Optimizer,
     Pattern,
     Pixels,
@@ -34,11 +34,8 @@ from scalestudy.config.value_types import (
     Workers,
 )
 from scalestudy.plugins.strategies import DEFAULT
-from scalestudy.util.registry import Registry
 from scalestudy.util.units import bytes_of
 
-LAUNCHERS: Registry[Any] = Registry("scalestudy.launchers")
-"""What `launch.on` can name; each is a `launch.launcher.Launcher`."""
 EFFICIENCY_TARGET = 0.7
 """Cost efficiency that is worth its cost, unless a plan says otherwise."""
 DEFAULT_LAUNCHER = "local"
@@ -250,7 +247,7 @@ class ResolvedTrain(TrainSettings):
 class LaunchSettings(StoredSettings):
     """Where and how workers run."""
 
-    on: Annotated[str, OneOf(LAUNCHERS.names)] = DEFAULT_LAUNCHER
+    on: LauncherName = DEFAULT_LAUNCHER
     """"local" is this machine; "hosts" are several machines without a queue, by SSH; "slurm" and "pbs" submit
     jobs to the queue of a cluster."""
     hosts: Annotated[tuple[Name, ...], Field(min_length=1)] | None = Field(

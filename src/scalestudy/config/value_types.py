@@ -17,6 +17,7 @@ from scalestudy.config.objectives import check_loss, check_metrics
 from scalestudy.config.operations import checked_augmentation
 from scalestudy.plugins.engines import engine_names
 from scalestudy.plugins.strategies import swept_names, working_names
+from scalestudy.util.registry import Registry
 
 _SIZE = Field(
     pattern="^[1-9][0-9]{0,5} [KMG]iB$",
@@ -59,6 +60,8 @@ class OneOf:
 
 EngineName = Annotated[str, OneOf(engine_names)]
 """Name of an engine."""
+LauncherName = Annotated[str, OneOf(Registry[Any]("scalestudy.launchers").names)]
+"""What `launch.on` can name; each is a `launch.launcher.Launcher`."""
 Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy of a point."""
 Implementation = Annotated[str, OneOf(working_names)]

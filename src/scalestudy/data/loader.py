@@ -119,7 +119,7 @@ def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
 class Prefetch(Generic[T]):
     """Iterates over `items` in a thread, at most `most` items ahead of the consumer.
 
-    The creator must call `close`.
+    Who calls `start` must call `close`.
     """
 
     def __init__(self, items: Iterator[T], most: int, name: str) -> None:
@@ -128,6 +128,9 @@ class Prefetch(Generic[T]):
         self._ready: queue.SimpleQueue[tuple[T] | BaseException] = queue.SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def take(self) -> T:
@@ -292,7 +295,9 @@ class Loader:
         try:
             for device in range(len(self._slices)):
                 items, name = slices_of(device), f"loader {device}"
-                readers.append(Prefetch(items, self._prefetch, name))
+                reader = Prefetch(items, self._prefetch, name)
+                reader.start()
+                readers.append(reader)
             while True:
                 try:
                     call = tuple([reader.take() for reader in readers])

@@ -9,13 +9,16 @@ from typing import Protocol
 
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
-from scalestudy.config.settings import LAUNCHERS
 from scalestudy.launch.job_view import JobView
 from scalestudy.launch.waiting import Waiting
 from scalestudy.store.records import Failure, JobRecord, Progress, Result
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import UNSUCCESSFUL, State
 from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.registry import Registry
+
+LAUNCHERS: Registry[Launcher] = Registry("scalestudy.launchers")
+"""What `launch.on` can name."""
 
 
 @dataclass(frozen=True)
@@ -258,8 +261,7 @@ class Launcher(Protocol):
 
 def launcher(name: str) -> Launcher:
     """Return the launcher with this name; raises KeyError."""
-    found: Launcher = LAUNCHERS.get(name)
-    return found
+    return LAUNCHERS.get(name)
 
 
 def launcher_of(study: Study) -> Launcher:

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from scalestudy.config.point import Point
-from scalestudy.config.settings import LAUNCHERS
 from scalestudy.launch.derived_state import derive
 from scalestudy.launch.job_failures import failure_of_job
 from scalestudy.launch.job_view import UNKNOWN, JobView
-from scalestudy.launch.launcher import PointStatus
+from scalestudy.launch.launcher import LAUNCHERS, PointStatus
 from scalestudy.launch.polling import Answers
 from scalestudy.launch.scheduler import Scheduler
 from scalestudy.launch.submissions import is_own_job

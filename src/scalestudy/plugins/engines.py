@@ -14,8 +14,9 @@ from typing import Literal, NamedTuple, Protocol
 
 from scalestudy.plugins.strategies import ENGINES, Rendezvous, Traits
 from scalestudy.util.errors import UserError
-from scalestudy.util.registry import Registry
 from scalestudy.util.syntax import find_imports, parse_or_none
+
+DEFAULT = "tensorflow"
 
 
 class Process(Protocol):
@@ -70,14 +71,14 @@ class Collective:
     @property
     def needs(self) -> tuple[str, ...]:
         """What a study that uses it needs: its communication, or the rendezvous of its processes."""
-        return (
-            self.communication or str(self.rendezvous and self.rendezvous.name),
-            *self.also,
-        )
+        need = self.communication or str(self.rendezvous and self.rendezvous.name)
+        return (need, *self.also)
 
     def of_use(self, *, gpu: bool) -> bool:
         """Whether runs can use it, on GPUs or on CPUs."""
-        return not self.spare if gpu else self.device != "gpu"
+        if gpu:
+            return not self.spare
+        return self.device != "gpu"
 
     @property
     def library(self) -> str | None:
@@ -204,10 +205,11 @@ class EngineTraits:
     @property
     def packages(self) -> list[str]:
         """Names of the packages of its requirements and libraries."""
-        names = [
-            name for requirement in self.requirements for name in requirement.packages
-        ]
-        return [*names, *(library.name for library in self.libraries)]
+        names: list[str] = []
+        for requirement in self.requirements:
+            names += requirement.packages
+        names += [library.name for library in self.libraries]
+        return names
 
     def weights_folder(self, variables: Mapping[str, str]) -> str:
         """Folder in which the framework keeps downloaded pretrained weights; "" if there is none."""
@@ -235,12 +237,11 @@ class EngineTraits:
 
     def communications(self, strategy: str) -> tuple[str, ...]:
         """Values of `launch.communication` for a strategy that does the work; () if it has no choice."""
-        ways = [
-            way.communication
-            for way in self.collectives
-            if way.strategy.name == strategy
-        ]
-        return tuple(name for name in ways if name)
+        values = []
+        for way in self.collectives:
+            if way.strategy.name == strategy and way.communication:
+                values.append(way.communication)
+        return tuple(values)
 
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
@@ -252,26 +253,22 @@ def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     return versions
 
 
-REGISTRY: Registry[EngineTraits] = ENGINES
-DEFAULT = "tensorflow"
-
-
 def engine_traits(name: str) -> EngineTraits:
     """Traits of an engine; raises KeyError."""
-    return REGISTRY.get(name)
+    return ENGINES.get(name)
 
 
 def engine_names() -> list[str]:
     """Names that a study file may give, in the order in which they are shown."""
-    return REGISTRY.names()
+    return ENGINES.names()
 
 
 def installed_engine() -> str:
     """The first engine that is installed here; the default engine if none is."""
-    installed = (
-        engine.name for engine in REGISTRY.items() if engine.missing_software() is None
-    )
-    return next(installed, DEFAULT)
+    for engine in ENGINES.items():
+        if engine.missing_software() is None:
+            return engine.name
+    return DEFAULT
 
 
 def engine_of_script(
@@ -288,57 +285,63 @@ def engine_of_script(
 def engine_of_imports(found: list[str], variables: Mapping[str, str]) -> str:
     """Name of that engine for a file that imports modules of these engines."""
     others = [name for name in found if name != DEFAULT]
-    alone = others and (
-        DEFAULT not in found or variables.get("KERAS_BACKEND") == others[0]
-    )
-    return others[0] if alone else DEFAULT
+    if not others:
+        return DEFAULT
+    backend = variables.get("KERAS_BACKEND")
+    if DEFAULT in found and backend != others[0]:
+        return DEFAULT
+    return others[0]
 
 
 def find_engines(file: Path) -> list[str]:
     """The engines whose modules a file imports; Keras is of the default one."""
     imported = find_packages(file)
-    packages = {
-        name
-        for needed in engine_traits(DEFAULT).requirements
-        for name in needed.packages
-    }
-    return [
-        name
-        for name in engine_names()
-        if imported
-        & (packages if name == DEFAULT else set(engine_traits(name).script_modules))
-    ]
+    found = []
+    for engine in ENGINES.items():
+        modules = set(engine.script_modules)
+        if engine.name == DEFAULT:
+            modules = set()
+            for needed in engine.requirements:
+                modules.update(needed.packages)
+        if imported & modules:
+            found.append(engine.name)
+    return found
 
 
 def find_packages(file: Path) -> set[str]:
     """Top-level names of all modules that a file imports anywhere; empty if it is not valid Python."""
     tree = parse_or_none(file)
-    return {name.partition(".")[0] for name in find_imports(tree)} if tree else set()
+    if tree is None:
+        return set()
+    return {name.partition(".")[0] for name in find_imports(tree)}
 
 
 def label_of(name: str) -> str:
     """Label of an engine; its name if it is not installed here."""
-    return engine_traits(name).label if name in REGISTRY else name
+    if name not in ENGINES:
+        return name
+    return engine_traits(name).label
 
 
 def package_labels() -> dict[str, str]:
     """Labels of the packages that engines and their strategies need, by package name."""
     labels: dict[str, str] = {}
-    for engine in REGISTRY.items():
-        labels |= {
-            package: needed.label
-            for needed in engine.requirements
-            for package in needed.packages
-        }
-        labels |= {library.name: library.label for library in engine.libraries}
+    for engine in ENGINES.items():
+        for needed in engine.requirements:
+            labels |= dict.fromkeys(needed.packages, needed.label)
+        for library in engine.libraries:
+            labels[library.name] = library.label
     return labels
 
 
 def collective(name: str) -> Collective:
     """The collective of any engine with this name; raises KeyError."""
-    return {collective.name: collective for collective in all_collectives()}[name]
+    return {way.name: way for way in all_collectives()}[name]
 
 
 def all_collectives() -> list[Collective]:
     """The collectives of all engines."""
-    return [way for engine in REGISTRY.items() for way in engine.collectives]
+    collectives: list[Collective] = []
+    for engine in ENGINES.items():
+        collectives += engine.collectives
+    return collectives

@@ -5,9 +5,18 @@ A package adds a strategy to an engine by an entry point in the group "scalestud
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from scalestudy.util.registry import Registry
+
+if TYPE_CHECKING:
+    from scalestudy.plugins.engines import EngineTraits
+
+ENGINES: "Registry[EngineTraits]" = Registry("scalestudy.engines")
+REGISTRY: "Registry[Traits]" = Registry("scalestudy.strategies", lambda: _of_engines())  # noqa: PLW0108 (defined below)
+SCRIPT_STRATEGY = "ddp"
+"""Strategy under which scripts run and are recorded; a script itself combines the gradients."""
+DEFAULT = "native"
 
 
 @dataclass(frozen=True)
@@ -115,25 +124,17 @@ class Traits:
         if self.stands_for is None:
             return self.name
         one, on_one_node, across = self.stands_for
-        return one if workers == 1 else on_one_node if nodes == 1 else across
+        if workers == 1:
+            return one
+        return on_one_node if nodes == 1 else across
 
 
 def _of_engines() -> dict[str, Traits]:
-    return {
-        row.name: row
-        for name in ENGINES.names()
-        for row in ENGINES.get(name).strategies
-    }
-
-
-ENGINES: Registry[Any] = Registry("scalestudy.engines")
-"""Each is a `plugins.engines.EngineTraits`."""
-
-
-REGISTRY: Registry[Traits] = Registry("scalestudy.strategies", _of_engines)
-SCRIPT_STRATEGY = "ddp"
-"""Strategy under which scripts run and are recorded; a script itself combines the gradients."""
-DEFAULT = "native"
+    rows = {}
+    for engine in ENGINES.items():
+        for row in engine.strategies:
+            rows[row.name] = row
+    return rows
 
 
 def traits(name: str) -> Traits:
@@ -174,21 +175,21 @@ def references(engine: str | None) -> tuple[str, ...]:
 
     None, for numbers from other tools, stands for every engine.
     """
-    return tuple(
-        row.name
-        for row in REGISTRY.items()
-        if row.plain and engine in (None, row.engine)
-    )
+    names = []
+    for row in REGISTRY.items():
+        if row.plain and engine in (None, row.engine):
+            names.append(row.name)
+    return tuple(names)
 
 
 def is_timed(name: str) -> bool:
     """Whether times of this strategy count for speed-up; True for a strategy that is not installed here."""
-    return traits(name).timed if name in REGISTRY else True
+    return name not in REGISTRY or traits(name).timed
 
 
 def is_synchronous(name: str) -> bool:
     """Whether workers of this strategy take steps together; True for one that is not installed here."""
-    return traits(name).synchronous if name in REGISTRY else True
+    return name not in REGISTRY or traits(name).synchronous
 
 
 def position(name: str) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from scalestudy.config.catalog import has_name
 from scalestudy.config.point import Point
@@ -49,6 +49,10 @@ RULES: Mapping[str, Rule] = MappingProxyType(
 """What decides which code runs, in records and in files beside them, by its key. SECURITY.md explains it."""
 
 
+NO_DATA = {"read": None, "cache": None}
+"""Keys of [data] that no process gets by a record: the data are prepared."""
+
+
 @dataclass(frozen=True)
 class Permission:
     """What the user has named on the command line, and what may therefore run.
@@ -69,10 +73,9 @@ class Permission:
             raise UserError(
                 "a task file", f"{self.task}, which is no file", "Correct --task."
             )
-        if (
-            self.environment is not None
-            and not (self.environment / "bin" / "python").is_file()
-        ):
+        if self.environment is None:
+            return
+        if not (self.environment / "bin" / "python").is_file():
             raise UserError(
                 "the folder of a virtual environment, with bin/python",
                 f"{self.environment}",
@@ -82,14 +85,12 @@ class Permission:
     @property
     def environment_path(self) -> str | None:
         """Absolute path of the environment; None for that of this process."""
-        return None if self.environment is None else os.path.abspath(self.environment)
+        if self.environment is None:
+            return None
+        return os.path.abspath(self.environment)
 
 
 NOTHING = Permission()
-
-
-NO_DATA = {"read": None, "cache": None}
-"""Keys of [data] that no process gets by a record: the data are prepared."""
 
 
 class PermittedTask(NamedTuple):
@@ -115,9 +116,9 @@ def permit_task(
     if file is None:
         file = Path(recorded)
         if not file.is_file() or not was_trained(file):
-            seen = (
-                f"{file}, which" if file.is_file() else f"{file}: it is not there, and"
-            )
+            seen = f"{file}: it is not there, and"
+            if file.is_file():
+                seen = f"{file}, which"
             note = f"The model's own code is not run: {seen} you have not trained with. --task allows it."
             return PermittedTask("", (note,))
     file = file.absolute()
@@ -129,11 +130,8 @@ def permit_task(
 
 def without_sources(record: ModelRecord) -> ModelRecord:
     """Return a recorded model without the keys of [data] that no process gets by a record."""
-    data = {
-        key: value
-        for key, value in record.data.items()
-        if key not in (*NO_DATA, "source")
-    }
+    withheld = {*NO_DATA, "source"}
+    data = {key: value for key, value in record.data.items() if key not in withheld}
     return record.model_copy(update={"data": data})
 
 
@@ -159,11 +157,9 @@ def permit_point(point: Point, permission: Permission = NOTHING) -> Point:
             "none",
             f"Add --environment {recorded}, if you trust it.",
         )
-    launch = {
-        "environments": {point.engine: named} if named else None,
-        "hosts": None,
-        "site": None,
-    }
+    launch: dict[str, Any] = {"environments": None, "hosts": None, "site": None}
+    if named:
+        launch["environments"] = {point.engine: named}
     allowed = point.on(launch=point.launch.model_copy(update=launch))
     data = point.data.model_copy(update=NO_DATA | {"source": "none"})
     return allowed.model_copy(update={"task": task, "data": data})

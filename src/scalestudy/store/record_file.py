@@ -49,18 +49,14 @@ def read_record(path: Path, kind: type[Model]) -> StoredRecord[Model]:
 def read_checked_record(path: Path, kind: type[Model]) -> StoredRecord[Model]:
     """Read a JSON record that is corrupt if it differs from its checksum in the folder, if there is one."""
     stored = read_record(path, kind)
-    if stored.record is not None:
-        with suppress(
-            OSError, ValueError
-        ):  # damaged checksums are no damage of the record
-            if read_checksums(path.parent).get(path.name) not in (
-                None,
-                file_checksum(path),
-            ):
-                return StoredRecord(
-                    "corrupt",
-                    why=f"{path.name} differs from its checksum in {CHECKSUMS}",
-                )
+    if stored.record is None:
+        return stored
+    # Damaged checksums are no damage of the record.
+    with suppress(OSError, ValueError):
+        recorded = read_checksums(path.parent).get(path.name)
+        if recorded not in (None, file_checksum(path)):
+            why = f"{path.name} differs from its checksum in {CHECKSUMS}"
+            return StoredRecord("corrupt", why=why)
     return stored
 
 
@@ -69,18 +65,15 @@ def parse_record(data: bytes, kind: type[Model], name: str) -> StoredRecord[Mode
     try:
         return StoredRecord("sound", kind.model_validate_json(data))
     except ValidationError as error:
-        ours = (
-            kind.model_fields["schema_version"].default
-            if "schema_version" in kind.model_fields
-            else 0
-        )
+        ours = 0
+        if "schema_version" in kind.model_fields:
+            ours = kind.model_fields["schema_version"].default
         for wrong in error.errors():
-            if (
-                wrong["loc"] == ("schema_version",)
-                and isinstance(wrong["input"], int)
-                and wrong["input"] > ours
-            ):
-                why = f"{name}: a newer version of Scalestudy wrote it (schema {wrong['input']}, here {ours})"
+            if wrong["loc"] != ("schema_version",):
+                continue
+            schema = wrong["input"]
+            if isinstance(schema, int) and schema > ours:
+                why = f"{name}: a newer version of Scalestudy wrote it (schema {schema}, here {ours})"
                 return StoredRecord("corrupt", why=why, newer=True)
         return StoredRecord("corrupt", why=f"{name}: {first_error(error)}")
 
@@ -98,9 +91,8 @@ def first_error(error: ValidationError) -> str:
     """The first validation error: "epochs: Field required"."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
-    text = first["msg"].removeprefix(
-        "Value error, "
-    )  # which pydantic puts before a validator's own words
+    # pydantic puts these words before a validator's own.
+    text = first["msg"].removeprefix("Value error, ")
     return f"{where}: {text}" if where else text
 
 
@@ -126,9 +118,8 @@ def read_checksums(folder: Path) -> dict[str, str]:
         ValueError: They are damaged.
     """
     checksums = {}
-    for number, line in enumerate(
-        contents(folder / CHECKSUMS).decode().splitlines(), start=1
-    ):
+    text = contents(folder / CHECKSUMS).decode()
+    for number, line in enumerate(text.splitlines(), start=1):
         checksum, separator, name = line.partition("  ")
         if not separator or len(checksum) != 64:
             raise ValueError(f"line {number} holds no checksum")

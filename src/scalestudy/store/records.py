@@ -9,6 +9,10 @@ from scalestudy.config.metric_senses import Better
 Count = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seconds = Amount
+SHARED_CORES = "cores shared with another study"
+"""`Outcome.oversubscribed` of a run that was planned to have its own cores, and is disturbed for it."""
+PROVING_STEPS = 3
+"""Steps whose losses must agree to show equal updates: the first only shows equal initial weights."""
 
 
 class Record(BaseModel):
@@ -165,10 +169,6 @@ class Disturbance(Record):
         return f"other programs used {self.share:.0%} of its cores"
 
 
-SHARED_CORES = "cores shared with another study"
-"""`Outcome.oversubscribed` of a run that was planned to have its own cores, and is disturbed for it."""
-
-
 class Hang(Record):
     """`signs/hang.json`: why a watchdog stopped the run."""
 
@@ -308,10 +308,6 @@ class RankRecord(Record):
     """Short digest of the versions of all packages."""
     environment_name: str = ""
     """Container image, or folder of the virtual environment."""
-
-
-PROVING_STEPS = 3
-"""Steps whose losses must agree to show equal updates: the first only shows equal initial weights."""
 
 
 class Timing(Record):

@@ -54,7 +54,6 @@ from scalestudy.util.files import (
     contents,
     make_inside,
     touch,
-    without_following,
     write_atomically,
 )
 
@@ -111,19 +110,13 @@ def _rank_reader(
     def read(run: "RunFolder") -> list[RankedRecord]:
         found: list[RankedRecord | None] = []
         with contextlib.suppress(OSError):
-            lines = contents(run.path / f"{folder}.jsonl").splitlines()
-            found += [
-                parse_record(line, kind, f"{folder}.jsonl").record for line in lines
-            ]
+            name = f"{folder}.jsonl"
+            for line in contents(run.path / name).splitlines():
+                found.append(parse_record(line, kind, name).record)
         with contextlib.suppress(OSError):
-            names = [
-                name for name in os.listdir(run.path / folder) if name.endswith(".json")
-            ]
-            found += [
-                read_record(run.path / folder / name, kind).record
-                for name in names
-                if name[0].isdigit()
-            ]
+            for name in os.listdir(run.path / folder):
+                if name.endswith(".json") and name[0].isdigit():
+                    found.append(read_record(run.path / folder / name, kind).record)
         by_rank = {record.rank: record for record in found if record}
         return [by_rank[rank] for rank in sorted(by_rank)]
 
@@ -185,7 +178,7 @@ class RunFolder:
     write_rank = _writer("ranks/{rank}.json", RankRecord)
 
     def __init__(self, path: str | Path, submission: str = "") -> None:
-        self.path = path if isinstance(path, Path) else Path(path)
+        self.path = Path(path)
         self._submission = submission
 
     @property
@@ -239,8 +232,9 @@ class RunFolder:
         if record is None or not record.submission:
             return record
         submission, _, job = self._text("began").partition(" ")
-        known = submission == record.submission and job not in ("", "none")
-        return record.model_copy(update={"job": job}) if known else record
+        if submission != record.submission or job in ("", "none"):
+            return record
+        return record.model_copy(update={"job": job})
 
     def refuse_other_job(self) -> None:
         """Raise RunError if this folder does not belong to the job that writes."""
@@ -248,11 +242,9 @@ class RunFolder:
             return
         record = read_record(self.path / "job.json", JobRecord).record
         if record is None or record.submission != self._submission:
-            owner = (
-                f"which belongs to job {record.job or record.submission}"
-                if record
-                else "gone"
-            )
+            owner = "gone"
+            if record:
+                owner = f"which belongs to job {record.job or record.submission}"
             raise RunError(
                 f"the folder of this job's own run (submission {self._submission})",
                 f"{self.path}, {owner}",
@@ -283,9 +275,14 @@ class RunFolder:
 
     def damage(self) -> StoredRecord[Any] | None:
         """The first of the deciding records that exists but cannot be used; None if there is none."""
-        names = ("result.json", "point.json") if self.result() else DECIDING
-        records = (_deciding(self.path, name) for name in names)
-        return next((record for record in records if record.damaged), None)
+        names = list(DECIDING)
+        if self.result():  # the others no longer decide anything
+            names = ["result.json", "point.json"]
+        for name in names:
+            stored = _deciding(self.path, name)
+            if stored.damaged:
+                return stored
+        return None
 
     def altered(self, names: Iterable[str]) -> str:
         """Which of these files differ from their checksums, in words; "" if none, or without checksums.
@@ -296,11 +293,9 @@ class RunFolder:
             wrong = self.differing(names)
         except (OSError, ValueError) as error:
             return f"{CHECKSUMS}: {error}"
-        return (
-            f"{' and '.join(wrong)} with other checksums than in {CHECKSUMS}"
-            if wrong
-            else ""
-        )
+        if not wrong:
+            return ""
+        return f"{' and '.join(wrong)} with other checksums than in {CHECKSUMS}"
 
     def differing(self, names: Iterable[str]) -> list[str]:
         """Which of these files differ from their checksums; none before the run is done.
@@ -315,12 +310,14 @@ class RunFolder:
             checksums = read_checksums(self.path)
         except FileNotFoundError:
             return []
-        there = [
-            name for name in names if name in checksums and (self.path / name).exists()
-        ]
-        return [
-            name for name in there if file_checksum(self.path / name) != checksums[name]
-        ]
+        differing = []
+        for name in names:
+            file = self.path / name
+            if name not in checksums or not file.exists():
+                continue
+            if file_checksum(file) != checksums[name]:
+                differing.append(name)
+        return differing
 
     def damaged(self, name: str) -> bool:
         """Whether this deciding record exists but cannot be used."""
@@ -337,16 +334,14 @@ class RunFolder:
         except FileNotFoundError:
             return []
         except OSError as error:
-            return [
-                StoredRecord(
-                    "corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}"
-                )
-            ]
-        return [
-            parse_record(line, EpochRecord, f"{EPOCHS}, line {number}")
-            for number, line in enumerate(lines, start=1)
-            if line
-        ]
+            why = f"{EPOCHS} cannot be read: {error.strerror}"
+            return [StoredRecord("corrupt", why=why)]
+        found = []
+        for number, line in enumerate(lines, start=1):
+            if line:
+                name = f"{EPOCHS}, line {number}"
+                found.append(parse_record(line, EpochRecord, name))
+        return found
 
     def log(self, rank: int) -> Path:
         """Log file of a rank; creates its folder."""
@@ -417,11 +412,10 @@ class RunFolder:
     def alive(self) -> bool:
         """Whether the process that owns the workers is running; for a job, whether its progress is recent."""
         progress, process = self.progress(), self.launcher_process()
+        updated = progress.updated if progress else None
         if self.job() is not None:
-            return progress is not None and is_recent(progress.updated)
-        return process is not None and is_alive(
-            process, progress.updated if progress else None
-        )
+            return updated is not None and is_recent(updated)
+        return process is not None and is_alive(process, updated)
 
     def write_checksums(self, result: Result | None = None) -> None:
         """Write the checksums of a finished run's files, and of a result that is written next.
@@ -431,12 +425,9 @@ class RunFolder:
         self.refuse_other_job()
         self.sync_epochs()
         self._merge_ranks(self.ranks())
+        names = [name for name in FINISHED if (self.path / name).exists()]
         coming = {} if result is None else {"result.json": result}
-        write_checksums(
-            self.path,
-            [name for name in FINISHED if (self.path / name).exists()],
-            coming,
-        )
+        write_checksums(self.path, names, coming)
 
     def _merge_ranks(self, records: Sequence[RankRecord]) -> None:
         """Replace a file for each rank by one for all: clusters limit the number of files.
@@ -444,8 +435,7 @@ class RunFolder:
         A file that becomes visible only later, as on NFS, stays in its folder.
         """
         if records:
-            lines = "".join(record.model_dump_json() + "\n" for record in records)
-            write_atomically(self.path / RANKS, lines)
+            write_atomically(self.path / RANKS, _as_lines(records))
             for record in records:
                 (self.path / "ranks" / f"{record.rank}.json").unlink(missing_ok=True)
             with contextlib.suppress(OSError):
@@ -480,8 +470,7 @@ class RunFolder:
             )
         if kept or (self.path / EPOCHS).exists():
             self.refuse_other_job()
-            lines = "".join(record.model_dump_json() + "\n" for record in kept)
-            write_atomically(self.path / EPOCHS, lines)
+            write_atomically(self.path / EPOCHS, _as_lines(kept))
         return kept
 
     def write_progress(self, progress: Progress) -> None:
@@ -503,12 +492,11 @@ class RunFolder:
     def write_allocation(self, allocation: Allocation) -> None:
         """Add the allocation of a job, or replace it when the job ends."""
         known = (self.allocations() or Allocations()).jobs
-        others = [
-            job
-            for job in known
-            if (job.job, job.began) != (allocation.job, allocation.began)
-        ]
-        self.write("allocations.json", Allocations(jobs=(*others, allocation)))
+        jobs = []
+        for job in known:
+            if (job.job, job.began) != (allocation.job, allocation.began):
+                jobs.append(job)
+        self.write("allocations.json", Allocations(jobs=(*jobs, allocation)))
 
     def forget_cause(self, rank: int) -> None:
         """Remove the recorded cause of a rank, which is running (again)."""
@@ -522,16 +510,13 @@ class RunFolder:
     def write_sign(self, sign: Sign) -> None:
         """Replace the sign of life of a rank, without waiting until it is on disk."""
         path = self._signs / f"{sign.rank}.json"
-        text = sign.model_dump_json() + "\n"
-        new = path.with_suffix(".new")
+        text = _as_lines([sign])
         try:
-            file = open(new, "w", opener=without_following)  # noqa: SIM115 (closed below)
+            write_atomically(path, text, durable=False)
         except FileNotFoundError:
+            # `forget_signs` of another process has removed the folder.
             make_inside(path.parent)
-            file = open(new, "w", opener=without_following)  # noqa: SIM115
-        with file:
-            file.write(text)
-        os.replace(new, path)
+            write_atomically(path, text, durable=False)
 
     @cached_property
     def _signs(self) -> Path:
@@ -564,6 +549,10 @@ class RunFolder:
         if "/" in name:
             make_inside((self.path / name).parent)
         write_record(self.path / name, record, durable=durable)
+
+
+def _as_lines(records: Iterable[Record]) -> str:
+    return "".join(f"{record.model_dump_json()}\n" for record in records)
 
 
 def write_point(path: Path, point: Point) -> None:

@@ -57,9 +57,9 @@ class RunFiles:
 
     def fresh(self, now: float) -> bool:
         """Whether the progress is recent, at this Unix time, and so a sign of life."""
-        return (
-            self.progress is not None and now - self.progress.updated < REMOTE_SILENCE
-        )
+        if self.progress is None:
+            return False
+        return now - self.progress.updated < REMOTE_SILENCE
 
 
 def state_of_files(files: RunFiles, *, now: float) -> State:
@@ -82,11 +82,9 @@ def state_of_files(files: RunFiles, *, now: float) -> State:
 
 def how_it_failed(failure: Failure) -> State:
     """Whether the user cancelled the run ("cancelled") or not ("failed")."""
-    return (
-        "cancelled"
-        if failure.cancelled or failure.job_state == "CANCELLED"
-        else "failed"
-    )
+    if failure.cancelled or failure.job_state == "CANCELLED":
+        return "cancelled"
+    return "failed"
 
 
 def finished_run(runs: Sequence[RunFolder]) -> tuple[RunFolder, Result] | None:
@@ -114,6 +112,6 @@ def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
 def state_of_runs(runs: Sequence[RunFolder]) -> State:
     """The state of a point from the files of its runs alone, without asking a queue."""
     run = deciding_run(runs)
-    return (
-        "missing" if run is None else state_of_files(RunFiles.of(run), now=time.time())
-    )
+    if run is None:
+        return "missing"
+    return state_of_files(RunFiles.of(run), now=time.time())

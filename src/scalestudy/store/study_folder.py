@@ -36,6 +36,8 @@ __all__ = ["RunFolder", "StudyFolder", "default_folder"]
 STUDY_SCHEMA: Literal[1] = 1
 Change = Callable[[Study, list[Point]], tuple[Study, list[Point], str]]
 """Maps a study and its points to their new versions and the new text of the study file."""
+PATTERNS = ("*/study.json", "studies/*/study.json", "*/studies/*/study.json")
+"""Where studies lie in a folder of results, of a project, or of projects."""
 _OTHER_FOLDER = "Name another folder with --out."
 
 
@@ -82,9 +84,9 @@ class StudyFolder:
         """
         path = Path(path)
         existing = cls.check(path, study, points)
-        order = order or (
-            existing.order if existing else RunOrder.drawn_from(study_text)
-        )
+        if order is None and existing:
+            order = existing.order
+        order = order or RunOrder.drawn_from(study_text)
         digest = hashlib.sha256(study_text.encode()).hexdigest()
         record = StudyRecord(study=study, points=points, order=order, study_text=digest)
         try:
@@ -92,9 +94,8 @@ class StudyFolder:
                 return existing._extended(record, study_text)
             _create(path, record, study_text)
         except OSError as error:
-            if existing is None and os.path.lexists(
-                path / "study.json"
-            ):  # another process created it
+            created_meanwhile = os.path.lexists(path / "study.json")
+            if existing is None and created_meanwhile:
                 return cls.create_or_open(path, study, points, study_text, order)
             raise _not_writable(
                 f"{error.filename or path}: {error.strerror}"
@@ -139,11 +140,14 @@ class StudyFolder:
         if stored.record is not None:
             return cls(path, stored.record)
         if stored.word == "missing" or not path.is_dir():
-            what = "is a file" if path.exists() else "does not exist"
-            what = (
-                "is a broken link" if path.is_symlink() and not path.exists() else what
-            )
-            what = "has no study.json" if path.is_dir() else what
+            if path.is_dir():
+                what = "has no study.json"
+            elif path.exists():
+                what = "is a file"
+            elif path.is_symlink():
+                what = "is a broken link"
+            else:
+                what = "does not exist"
             raise UserError(
                 "the results folder of a study", f"{path}, which {what}", _nearby(path)
             )
@@ -162,28 +166,28 @@ class StudyFolder:
         now = sources_of(points)
         if sources_of(self.points()) == now:
             return
-        before = sources_of(kept := self._kept(self.points()))
+        kept = self._kept(self.points())
+        sentences = list(changes(sources_of(kept), now))
+        if not kept or not sentences:
+            return
+        action = "Name another folder with --out, or undo these changes"
         copies = self.path / SOURCES
-        if kept and (sentences := list(changes(before, now))):
-            raise UserError(
-                f"the code that the runs in {self.path} were made with",
-                "other code: " + "; ".join(sentences),
-                "Name another folder with --out, or undo these changes"
-                + (
-                    f": {copies} holds the files as they were."
-                    if copies.is_dir()
-                    else "."
-                ),
-            )
+        if copies.is_dir():
+            action += f": {copies} holds the files as they were"
+        raise UserError(
+            f"the code that the runs in {self.path} were made with",
+            f"other code: {'; '.join(sentences)}",
+            f"{action}.",
+        )
 
     def _kept(self, points: Iterable[Point]) -> list[Point]:
         """Those with a run that is finished, active or damaged."""
         gone = (*UNSUCCESSFUL, "missing")
-        return [
-            point
-            for point in points
-            if state_of_runs(self.runs(point.name)) not in gone
-        ]
+        kept = []
+        for point in points:
+            if state_of_runs(self.runs(point.name)) not in gone:
+                kept.append(point)
+        return kept
 
     def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
         names = {point.name for point in record.points}
@@ -248,9 +252,8 @@ class StudyFolder:
         Raises:
             OSError: It cannot be created, and nothing is left of it; or the study's folder is gone.
         """
-        make_inside(
-            self.path / "points"
-        )  # without its parents: a removed study stays removed
+        # Without its parents: a removed study stays removed.
+        make_inside(self.path / "points")
         parent = self.path / "points" / point.name
         make_inside(parent)
         with _temporary(parent, ".run-") as temporary:
@@ -329,10 +332,11 @@ def _copy_sources(folder: Path, record: StudyRecord) -> None:
     """Copy the sources of a study's points into a folder, unless copies of the same code are there."""
     wanted = sources_of(record.points)
     files = source_files(record.study.task, record.study.data.read) if wanted else {}
-    if (
-        digests({name: folder / name for name in files if (folder / name).is_file()})
-        == wanted
-    ):
+    copies = {}
+    for name in files:
+        if (folder / name).is_file():
+            copies[name] = folder / name
+    if digests(copies) == wanted:
         return
     shutil.rmtree(folder, ignore_errors=True)
     make_inside(folder)
@@ -344,18 +348,16 @@ def _copy_sources(folder: Path, record: StudyRecord) -> None:
 def _refuse_unmakeable(path: Path) -> None:
     """Refuse a folder that cannot be created, before anything is prepared for it."""
     try:
-        folder = next(
-            above
-            for above in (path, *path.absolute().parents)
-            if os.path.lexists(above)
-        )
-        if folder.is_dir() and (
-            os.access(folder, os.W_OK | os.X_OK) or (path / "study.json").exists()
-        ):
+        folder = path
+        while not os.path.lexists(folder):
+            folder = folder.absolute().parent
+        writable = os.access(folder, os.W_OK | os.X_OK)
+        if not folder.is_dir():
+            wrong = f"{folder} is no folder"
+        elif writable or (path / "study.json").exists():
             return
-        wrong = (
-            f"{folder} {'cannot be written to' if folder.is_dir() else 'is no folder'}"
-        )
+        else:
+            wrong = f"{folder} cannot be written to"
     except (OSError, ValueError) as error:
         wrong = getattr(error, "strerror", None) or str(error)
     name = str(path)
@@ -370,23 +372,19 @@ def _not_writable(what: str) -> UserError:
 
 
 def _nearby(path: Path) -> str:
-    around = {path, path / "studies", path.parent, path.parent / "studies"}
-    folders = sorted(
-        {str(file.parent) for folder in around for file in folder.glob("*/study.json")}
-    )
+    folders = set()
+    for folder in (path, path / "studies", path.parent, path.parent / "studies"):
+        folders |= {str(file.parent) for file in folder.glob("*/study.json")}
     if not folders:
         return "Name the folder that `scalestudy run` made (studies/NAME beside the study file)."
-    return "Nearby: " + ", ".join(folders[:5]) + "."
-
-
-PATTERNS = ("*/study.json", "studies/*/study.json", "*/studies/*/study.json")
-"""Where studies lie in a folder of results, of a project, or of projects."""
+    return f"Nearby: {', '.join(sorted(folders)[:5])}."
 
 
 def studies_in(folder: Path) -> list[Path]:
     """Folders of the studies below a folder; none if it is a study itself, or no folder."""
     if not folder.is_dir() or (folder / "study.json").exists():
         return []
-    return sorted(
-        {file.parent for pattern in PATTERNS for file in folder.glob(pattern)}
-    )
+    studies = set()
+    for pattern in PATTERNS:
+        studies |= {file.parent for file in folder.glob(pattern)}
+    return sorted(studies)

@@ -86,9 +86,8 @@ def ask_module(
                     on_progress(message["done"], max(message["all"], message["done"]))
                 answer = message or answer
         finally:
-            os.killpg(
-                process.pid, signal.SIGKILL
-            )  # before `wait`, after which the id may be another's
+            # Before `wait`, after which the id may be another's.
+            os.killpg(process.pid, signal.SIGKILL)
         code = process.wait()
         errors.seek(0)
         error_output = errors.read()
@@ -122,10 +121,12 @@ def ask_file(
         line = re.search(
             rf'File "{re.escape(file)}", line (\d+) in (\S+)', answer.errors
         )
-        where = f": line {line[1]} (in {line[2]}) does not return" if line else ""
+        received = "it did not finish"
+        if line:
+            received += f": line {line[1]} (in {line[2]}) does not return"
         raise UserError(
             f"code of {file} that answers within {within:.0f} s",
-            f"it did not finish{where}",
+            received,
             "Remove code that waits or loops, and give samples by a generator; if it needs that long, raise"
             " progress_timeout under [launch].",
         )
@@ -192,9 +193,8 @@ def _lines_of(process: "subprocess.Popen[bytes]") -> Iterator[str]:
     assert process.stdout is not None
     output, begun, left = process.stdout.fileno(), b"", PIPE_BYTES
     while left > 0:
-        ended = has_ended(
-            process.pid
-        )  # before reading: what it printed is in the pipe then
+        # Before reading: what an ended process printed is in the pipe by now.
+        ended = has_ended(process.pid)
         readable, _, _ = select.select([output], [], [], 0 if ended else POLL)
         part = os.read(output, PIPE_BYTES) if readable else b""
         if ended and not part:

@@ -15,7 +15,9 @@ ATTRIBUTES = re.compile(r" \{ #[\w-]+ \}$", re.MULTILINE)
 def manual_folder() -> Path:
     """Folder of the pages: inside an installed package, beside the source otherwise."""
     inside = PACKAGE / "manual"
-    return inside if inside.is_dir() else PACKAGE.parents[1] / "docs"
+    if inside.is_dir():
+        return inside
+    return PACKAGE.parents[1] / "docs"
 
 
 def pages() -> dict[str, str]:
@@ -23,10 +25,9 @@ def pages() -> dict[str, str]:
     folder = manual_folder()
     titles = {}
     for file in sorted(folder.rglob("*.md")):
-        first = file.read_text(encoding="utf-8").partition("\n")[0]
-        titles[file.relative_to(folder).with_suffix("").as_posix()] = (
-            first.removeprefix("# ")
-        )
+        heading = file.read_text(encoding="utf-8").partition("\n")[0]
+        name = file.relative_to(folder).with_suffix("").as_posix()
+        titles[name] = heading.removeprefix("# ")
     return titles
 
 
@@ -38,16 +39,16 @@ def page_text(name: str) -> str:
     """
     known = list(pages())
     wanted = name.removeprefix("docs/").removesuffix(".md")
-    found = [page for page in known if page == wanted] or [
-        page for page in known if page.rpartition("/")[2] == wanted
-    ]
+    found = [wanted]
+    if wanted not in known:
+        found = [page for page in known if page.rpartition("/")[2] == wanted]
     if not found:
         ends = {page.rpartition("/")[2]: page for page in known}
+        action = "List them: scalestudy docs"
         near = difflib.get_close_matches(wanted, [*known, *ends], 1)
-        action = f"Did you mean {ends.get(near[0], near[0])}? " if near else ""
-        raise UserError(
-            "a page of the manual", repr(name), f"{action}List them: scalestudy docs"
-        )
+        if near:
+            action = f"Did you mean {ends.get(near[0], near[0])}? {action}"
+        raise UserError("a page of the manual", repr(name), action)
     if len(found) > 1:
         raise UserError(
             "the name of one page",

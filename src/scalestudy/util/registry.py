@@ -34,17 +34,18 @@ class Registry(Generic[Item]):
 
     @cached_property
     def _built_in(self) -> Mapping[str, Any]:
-        return BUILT_IN.get(self.group, {}) if self._given is None else self._given()
+        if self._given is not None:
+            return self._given()
+        return BUILT_IN.get(self.group, {})
 
     @cached_property
     def _added(self) -> dict[str, EntryPoint]:
         entries: dict[str, EntryPoint] = {}
-        for entry in sorted(
-            entry_points(group=self.group), key=lambda entry: entry.name
-        ):
-            if entry.name in self._built_in or (
-                entry.name in entries and entries[entry.name] != entry
-            ):
+        found = entry_points(group=self.group)
+        for entry in sorted(found, key=lambda entry: entry.name):
+            # Equal entries are one: Python may find a package twice on its path.
+            known = entries.get(entry.name, entry)
+            if entry.name in self._built_in or known != entry:
                 raise UserError(
                     f"one {entry.name!r} in {self.group}",
                     f"another one from {_package(entry)}",
@@ -85,8 +86,8 @@ class Registry(Generic[Item]):
         Raises:
             KeyError: If there is no such item.
         """
-        where = (
-            self._built_in[name] if name in self._built_in else self._added[name].value
+        where: str = (
+            self._added[name].value if name in self._added else self._built_in[name]
         )
         return where.partition(":")[0].strip()
 
@@ -114,8 +115,6 @@ def load(where: str) -> Any:
 
 
 def _package(entry: EntryPoint) -> str:
-    return (
-        f"the package {entry.dist.name} {entry.dist.version}"
-        if entry.dist
-        else "a package"
-    )
+    if entry.dist is None:
+        return "a package"
+    return f"the package {entry.dist.name} {entry.dist.version}"

@@ -54,11 +54,13 @@ def find_imports(tree: ast.AST, package: str = "") -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and (package or not node.level):
-            above = (
-                package.split(".")[: len(package.split(".")) - node.level + 1]
-                if node.level
-                else []
-            )
-            base = ".".join([*above, *filter(None, [node.module])])
-            if base:
+            names: list[str] = []
+            if node.level:
+                # One dot is the package itself, each further one the package above.
+                around = package.split(".")
+                names += around[: len(around) - node.level + 1]
+            if node.module:
+                names.append(node.module)
+            if names:
+                base = ".".join(names)
                 yield from (f"{base}.{alias.name}" for alias in node.names)

@@ -1,10 +1,17 @@
 """Sources of samples, and the registry of those with a name. Imports no heavy modules."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from scalestudy.util.registry import Registry
 
-SOURCES: Registry[Any] = Registry("scalestudy.sources")
+if TYPE_CHECKING:
+    from scalestudy.config.settings import DataSettings
+    from scalestudy.data.sources.source import Source
+
+SOURCES: "Registry[Callable[[str | None, DataSettings], Source]]" = Registry(
+    "scalestudy.sources"
+)
 """Named sources: each is a class or function (argument, data) -> `source.Source`.
 
 The argument is the part after the colon in "NAME:ARGUMENT", or None; `data` is the section [data] of the

@@ -72,8 +72,7 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
         _, colon, argument = source.partition(":")
         # Sources of other packages may download to the cache: make its path absolute.
         seen = data.model_copy(update={"cache": str(cache_folder(data.cache, base))})
-        opened: Source = SOURCES.get(name)(argument if colon else None, seen)
-        return opened
+        return SOURCES.get(name)(argument if colon else None, seen)
     path = expand_path(source, base)
     try:
         if not path.exists():

@@ -14,7 +14,6 @@ from scalestudy.app.prepare import with_task_data
 from scalestudy.config.file import Study
 from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
-from scalestudy.config.settings import LAUNCHERS
 from scalestudy.config.toml_text import read_text, toml_table
 from scalestudy.data.sources.paths import cache_folder
 from scalestudy.features.check import host_checks
@@ -39,7 +38,7 @@ from scalestudy.features.check.check_job import (
 from scalestudy.features.check.check_ranks import check_here, check_on_hosts
 from scalestudy.hardware import cores, devices
 from scalestudy.launch.environments import no_folder
-from scalestudy.launch.launcher import Options, launcher, launcher_of
+from scalestudy.launch.launcher import LAUNCHERS, Options, launcher, launcher_of
 from scalestudy.launch.launchers import HOSTS
 from scalestudy.launch.local import points_here
 from scalestudy.launch.queue.point_job import expand_for, layout

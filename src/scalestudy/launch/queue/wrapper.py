@@ -16,16 +16,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING, cast
 
 from scalestudy.cluster.private_files import SECRET_FILE, forget_addresses
-from scalestudy.config.settings import LAUNCHERS
 from scalestudy.launch.job_failures import STOPPED_EXIT_CODE
+from scalestudy.launch.launcher import launcher
 from scalestudy.launch.queue.batch_queue import Queue
 from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.store.records import Allocation
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError
 from scalestudy.util.files import write_atomically
+
+if TYPE_CHECKING:
+    from scalestudy.launch.queue.queue_launcher import QueueLauncher
 
 POLL = 0.2
 HANG_EVERY = 10.0
@@ -37,7 +41,8 @@ GRACE = 10.0
 def main(arguments: list[str]) -> int:
     """Run the ranks of a job and return the job's exit code."""
     name, warn_after, requeues, folder, *command = arguments
-    wrapper = Wrapper(LAUNCHERS.get(name).queue, Path(folder), int(requeues))
+    queue = cast("QueueLauncher", launcher(name)).queue
+    wrapper = Wrapper(queue, Path(folder), int(requeues))
     return wrapper.work(command, int(warn_after))
 
 
