@@ -211,7 +211,7 @@ def site_profile() -> str:
 
 def strategies() -> str:
     """A table of the strategies for each engine."""
-    from scalestudy.plugins.strategies import ENGINES
+    from scalestudy.plugins.engines import ENGINES
 
     lines = []
     for name in ENGINES.built_in():

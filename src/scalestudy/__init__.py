@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from scalestudy.notebook import open as open
     from scalestudy.notebook import run as run
     from scalestudy.plugins.engines import EngineTraits as EngineTraits
-    from scalestudy.plugins.strategies import Rendezvous as Rendezvous
-    from scalestudy.plugins.strategies import Traits as Traits
+    from scalestudy.plugins.traits import Rendezvous as Rendezvous
+    from scalestudy.plugins.traits import Traits as Traits
     from scalestudy.util.errors import RunError as RunError
     from scalestudy.util.errors import UserError as UserError
 
@@ -44,7 +44,7 @@ _NAMES = {
     "launch.launcher": ("Launcher",),
     "notebook": ("demo", "open", "run"),
     "plugins.engines": ("EngineTraits",),
-    "plugins.strategies": ("Rendezvous", "Traits"),
+    "plugins.traits": ("Rendezvous", "Traits"),
     "util.errors": ("RunError", "UserError"),
 }
 _MODULES = {

@@ -19,7 +19,7 @@ from scalestudy.util.registry import Registry
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.plugins.strategies import Traits
+    from scalestudy.plugins.traits import Traits
     from scalestudy.store.run_folder import RunFolder
 
     DeviceSetting = Literal["auto", "cpu", "gpu"]

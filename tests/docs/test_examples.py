@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from paths import PROJECT, SOURCE
-from scalestudy.plugins.strategies import ENGINES
+from scalestudy.plugins.engines import ENGINES
 from tutorials import FOLDER, TutorialCommand, steps
 
 PAGES = [

@@ -18,7 +18,8 @@ from scalestudy.engines.group import (
     in_halves,
     sum_gradients,
 )
-from scalestudy.plugins.strategies import Traits, traits, working_names
+from scalestudy.plugins.strategies import traits, working_names
+from scalestudy.plugins.traits import Traits
 from scalestudy.util.errors import UserError
 
 COMPUTED_HERE = [

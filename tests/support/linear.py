@@ -20,7 +20,7 @@ from scalestudy.engines.interface import Flops, Values, Variable
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import EngineTraits, Requirement, engine_traits
-from scalestudy.plugins.strategies import Traits
+from scalestudy.plugins.traits import Traits
 from scalestudy.store.run_folder import RunFolder
 
 FRAMEWORKS = ("tensorflow", "keras", "horovod", "torch", "jax")

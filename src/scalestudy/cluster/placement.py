@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scalestudy.plugins.strategies import Traits
+from scalestudy.plugins.traits import Traits
 from scalestudy.util.errors import UserError
 from scalestudy.util.text import count_noun
 

@@ -8,7 +8,7 @@ from scalestudy.hardware.cores import deal_cores
 from scalestudy.hardware.devices import ORDER, dealt, read_gpus, showing
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
 from scalestudy.plugins.engines import EngineTraits
-from scalestudy.plugins.strategies import Rendezvous
+from scalestudy.plugins.traits import Rendezvous
 from scalestudy.util.errors import RunError, UserError
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from scalestudy.config.settings import (
 )
 from scalestudy.config.task_sources import digests, source_files
 from scalestudy.plugins.engines import engine_traits
-from scalestudy.plugins.strategies import Traits, traits
+from scalestudy.plugins.strategies import traits
+from scalestudy.plugins.traits import Traits
 from scalestudy.util.errors import UserError
 
 LONGEST = 200

@@ -23,7 +23,8 @@ from scalestudy.config.value_types import (
     Workers,
 )
 from scalestudy.plugins.engines import DEFAULT
-from scalestudy.plugins.strategies import Traits, traits
+from scalestudy.plugins.strategies import traits
+from scalestudy.plugins.traits import Traits
 from scalestudy.util.errors import UserError
 
 NOT_TIMED = {"environments", "hosts", "open_ports", "progress_timeout"}

@@ -12,10 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
-from scalestudy.plugins.strategies import ENGINES, Rendezvous, Traits
+from scalestudy.plugins.traits import Rendezvous, Traits
 from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
 from scalestudy.util.syntax import find_imports, parse_or_none
 
+ENGINES: "Registry[EngineTraits]" = Registry("scalestudy.engines")
 DEFAULT = "tensorflow"
 
 
@@ -345,3 +347,12 @@ def all_collectives() -> list[Collective]:
     for engine in ENGINES.items():
         collectives += engine.collectives
     return collectives
+
+
+def all_strategies() -> dict[str, Traits]:
+    """The strategies of all engines, by name, in the order in which they are shown."""
+    strategies = {}
+    for engine in ENGINES.items():
+        for row in engine.strategies:
+            strategies[row.name] = row
+    return strategies

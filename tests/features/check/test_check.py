@@ -19,7 +19,7 @@ from scalestudy.features.check.check_files import (
 )
 from scalestudy.features.check.check_job import check_point
 from scalestudy.plugins import strategies
-from scalestudy.plugins.strategies import Traits
+from scalestudy.plugins.traits import Traits
 from scalestudy.util.errors import UserError
 
 GOOD = Report(lines=(report_pass("ranks", "n1", "2 ranks"),))

@@ -18,7 +18,7 @@ from scalestudy.plugins.engines import (
     Requirement,
     StrategyLibrary,
 )
-from scalestudy.plugins.strategies import Rendezvous, Traits
+from scalestudy.plugins.traits import Rendezvous, Traits
 from scalestudy.util.errors import UserError
 
 TF_CONFIG = "TF_CONFIG"

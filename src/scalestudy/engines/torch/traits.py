@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from scalestudy.plugins.engines import Collective, EngineTraits, Process, Requirement
-from scalestudy.plugins.strategies import Rendezvous, Traits
+from scalestudy.plugins.traits import Rendezvous, Traits
 from scalestudy.util.errors import UserError
 
 NAME = "torch"

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from scalestudy.config.task_sources import source_files
 from scalestudy.hardware.devices import VISIBLE
 from scalestudy.plugins.engines import engine_of_script, find_engines, find_packages
-from scalestudy.plugins.strategies import REGISTRY, SCRIPT_STRATEGY, Traits, traits
+from scalestudy.plugins.strategies import REGISTRY, SCRIPT_STRATEGY, traits
+from scalestudy.plugins.traits import Traits
 from scalestudy.util.errors import UserError
 from scalestudy.util.syntax import parse_or_none
 
