@@ -30,7 +30,7 @@ def main(errand: dict[str, Any]) -> None:
     at_once = kind.workers_at_once(errand["workers"])
     set_variables(errand, placement, kind)
 
-    from scalestudy.engines.tensorflow.engine import begin, set_up
+    from scalestudy.engines.tensorflow.engine import set_arithmetic, set_up
 
     set_up(
         threads=len(cores.granted()),
@@ -38,7 +38,7 @@ def main(errand: dict[str, Any]) -> None:
         cpu_devices=at_once if errand["device"] == "cpu" else 1,
         deterministic=False,
     )
-    begin(0, errand["precision"])
+    set_arithmetic(0, errand["precision"])
     rate = {"fit": fit, "loop": loop, "fused": loop}[errand["way"]](errand, placement)
     if placement.rank == 0:
         print("THROUGHPUT", rate, flush=True)

@@ -42,7 +42,7 @@ def train(workers: int, rule: str, seed: int) -> dict[str, Any]:
     from scalestudy.data.preparation import prepare
     from scalestudy.data.split import ensure_split
     from scalestudy.engines.group import join
-    from scalestudy.engines.keras.arithmetic import begin
+    from scalestudy.engines.keras.arithmetic import set_seed_and_precision
     from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
@@ -72,7 +72,7 @@ def train(workers: int, rule: str, seed: int) -> dict[str, Any]:
             "terms": {"implementation": "virtual"},
         }
     ).with_files("", "")
-    begin(seed, "float32")
+    set_seed_and_precision(seed, "float32")
     alone = Placement(0, 1, 0, 1, 0, ("localhost",), "alone")
     joined = join("virtual", alone, workers=workers, device="cpu")
     session = Session(point, ENGINE, joined, prepared, split, PhaseClock())

@@ -35,7 +35,7 @@ from scalestudy.data.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.hardware import cores
 from scalestudy.launch import reserve
-from scalestudy.training.agreement import digests
+from scalestudy.training.agreement import digests_of_copies
 
 HERE = Path(__file__).parent
 
@@ -515,7 +515,7 @@ class OurSteps:
 
     def digests(self) -> list[str]:
         """Return a digest of the weights of each rank."""
-        return digests(self.trainer, self._group)
+        return digests_of_copies(self.trainer, self._group)
 
     def close(self) -> None:
         """Leave the group of ranks."""

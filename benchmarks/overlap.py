@@ -235,7 +235,7 @@ def rank_main(errand: dict[str, Any]) -> None:
     with without_unused(engine_traits(DEFAULT).unused):
         from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.engine import begin, set_up
+    from scalestudy.engines.tensorflow.engine import set_arithmetic, set_up
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 
@@ -254,7 +254,7 @@ def rank_main(errand: dict[str, Any]) -> None:
             point.implementation, placement, workers=placement.size, device="cpu"
         )
         files = point.needed_files()
-        begin(point.seed, point.train.precision)
+        set_arithmetic(point.seed, point.train.precision)
         prepared, split = Prepared.open(files.prepared), Split.load(files.split)
         session = Session(point, ENGINE, joined, prepared, split, PhaseClock())
         session.compile()

@@ -133,7 +133,7 @@ def test_a_device_without_enough_memory_names_what_was_used_and_settings_that_ne
     watchdog = Mock()
     monkeypatch.setattr(worker, "take_part", lambda *given: ("gpu", ["GPU"]))
     for name, stand_in in {
-        "scalestudy.training.rank_run.run": run,
+        "scalestudy.training.rank_run.run_synchronous": run,
         "scalestudy.config.task_sources.refuse_edited": Mock(),
         "scalestudy.measure.watchdog.Watchdog": Mock(return_value=watchdog),
         "scalestudy.cluster.private_files.meeting_in": lambda *given: nullcontext(),

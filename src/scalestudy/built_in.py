@@ -36,7 +36,7 @@ BUILT_IN = {
     "scalestudy.modes": {
         "ablation": "scalestudy.features.diagnose.ablation:run_ablation",
     },
-    "scalestudy.errands": {
+    "scalestudy.rank_commands": {
         "check": "scalestudy.features.check.check_ranks:check_rank",
     },
 }

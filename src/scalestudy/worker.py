@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 MODES: Registry[Callable[..., None]] = Registry("scalestudy.modes")
 """Functions that a worker calls instead of training, with the same arguments, if `NAME.json` is beside
 `point.json`."""
-ERRANDS: Registry[Callable[[Path, Placement], int]] = Registry("scalestudy.errands")
+COMMANDS: Registry[Callable[[Path, Placement], int]] = Registry(
+    "scalestudy.rank_commands"
+)
 """Functions that a worker calls in a folder that is not a run: with `NAME.json` and without `point.json`."""
 
 
@@ -64,8 +66,8 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
             None,
         )
         from scalestudy.training.device_setup import OwnPart
-        from scalestudy.training.rank_run import run as synchronous
         from scalestudy.training.rank_run import run_asynchronous
+        from scalestudy.training.rank_run import run_synchronous as synchronous
 
         train = synchronous if point.traits.synchronous else run_asynchronous
         run = MODES.get(mode) if mode is not None else train
@@ -136,14 +138,14 @@ def _work(path: Path, train: Callable[[RunFolder, Placement, PhaseClock], int]) 
             "Keep studies on a file system that the nodes share.",
         )
     _take_output(path, placement)
-    errand = next(
-        (name for name in ERRANDS.names() if (path / f"{name}.json").exists()), None
+    command = next(
+        (name for name in COMMANDS.names() if (path / f"{name}.json").exists()), None
     )
-    if errand is not None:
+    if command is not None:
         from scalestudy.cluster.private_files import meeting_in, secret_set
 
         with secret_set(path, placement), meeting_in(path, placement):
-            return ERRANDS.get(errand)(path, placement)
+            return COMMANDS.get(command)(path, placement)
     from scalestudy.launch.supervise import supervise
     from scalestudy.store.run_folder import RunFolder
 

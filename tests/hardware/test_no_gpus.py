@@ -3,7 +3,7 @@
 import pytest
 
 from fake_nvml import NO_PERMISSION, Card, cards
-from scalestudy.engines.tensorflow.installation import explain
+from scalestudy.engines.tensorflow.installation import explain_missing_gpus
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 
 CUDA = Build("TensorFlow 2.21.0", "12.5.1")
@@ -86,7 +86,7 @@ def test_a_framework_lists_none_by_its_build_by_the_driver_or_in_its_own_words(
     nvml, build, words, served, expected
 ):
     nvml(cuda=served)
-    reason = why_not_listed(build, explain(words))
+    reason = why_not_listed(build, explain_missing_gpus(words))
     assert expected in reason.words and reason.action
 
 
@@ -97,7 +97,7 @@ def test_a_gpu_that_tensorflow_finds_too_small_is_not_mended_by_an_installation(
         "GeForce GT 1030) with core count: 3. The minimum required count is 8. You can adjust this "
         "requirement with the env var TF_MIN_GPU_MULTIPROCESSOR_COUNT."
     )
-    reason = why_not_listed(CUDA, explain([small]))
+    reason = why_not_listed(CUDA, explain_missing_gpus([small]))
     assert "GT 1030" in reason.words and "minimum required count" in reason.words
     assert "CUDA_VISIBLE_DEVICES" in reason.action and "nstall" not in reason.action
 

@@ -282,7 +282,7 @@ def main(path: str, silent: str = "") -> None:
     """Compute the run in the folder `path`; a file `stop` beside it requests a stop after the first call."""
     sys.meta_path.insert(0, NoFramework())
     from scalestudy.training.device_setup import OwnPart
-    from scalestudy.training.rank_run import run
+    from scalestudy.training.rank_run import run_synchronous
 
     folder, clock = RunFolder(path), PhaseClock()
     if (folder.path.parent / "stop").exists():
@@ -290,7 +290,7 @@ def main(path: str, silent: str = "") -> None:
     engine = Linear()
     if silent:
         silent_at(silent, folder, engine, clock)
-    run(OwnPart(folder, folder.point(), ALONE, clock, "cpu", engine=engine))
+    run_synchronous(OwnPart(folder, folder.point(), ALONE, clock, "cpu", engine=engine))
     print("LOADED", sorted(set(FRAMEWORKS) & set(sys.modules)))
 
 

@@ -85,7 +85,7 @@ def due_after(mark, progress_timeout):
 if __name__ == "__main__":
     watchdog.EVERY = 0.1
     ordinary, watchdog.due_after = watchdog.due_after, due_after
-    rank_run.run = work
+    rank_run.run_synchronous = work
     code = worker.main(sys.argv[1:])
     sys.stdout.flush()
     os._exit(code)

@@ -2,7 +2,7 @@
 
 Each case trains a task for `steps` steps through the same session as a run, and writes its weights (before,
 after, and a digest of every copy) to OUT_DIR. Optional keys of a case: `keep` (a checkpoint to write),
-`go_on` (a checkpoint to continue from), and `planted` (a rank whose weights are changed).
+`restore` (a checkpoint to continue from), and `planted` (a rank whose weights are changed).
 """
 
 import json
@@ -50,7 +50,7 @@ def main(cases_file: str, out: str) -> None:
         import keras
 
         engine = engine_of(strategy.engine)
-    from scalestudy.engines.keras.arithmetic import begin
+    from scalestudy.engines.keras.arithmetic import set_seed_and_precision
 
     compiled = any(case["point"]["train"].get("xla") for case in cases)
     if strategy.engine == "tensorflow":
@@ -67,7 +67,7 @@ def main(cases_file: str, out: str) -> None:
     for case in cases:
         point = Point.model_validate(case["point"])
         keras.backend.clear_session()
-        begin(point.seed, point.train.precision)
+        set_seed_and_precision(point.seed, point.train.precision)
         key = point.implementation, point.workers
         if key not in known:
             known[key] = join(
@@ -97,9 +97,9 @@ def train(
     if files.initial is not None:
         begin_alike(session.trainer, joined.group, Path(files.initial))
     before = session.trainer.weights()[0]
-    if "go_on" in case:
-        session.go_on(
-            read_position(Path(case["go_on"]), ""), read_values(Path(case["go_on"]))
+    if "restore" in case:
+        session.restore(
+            read_position(Path(case["restore"]), ""), read_values(Path(case["restore"]))
         )
     if point.train.steps_per_call:
         session.compile()

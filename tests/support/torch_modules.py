@@ -20,7 +20,7 @@ from scalestudy.data.preparation import prepare
 from scalestudy.data.samples import Column, Slice
 from scalestudy.data.split import ensure_split
 from scalestudy.engines.group import join
-from scalestudy.engines.keras.arithmetic import begin
+from scalestudy.engines.keras.arithmetic import set_seed_and_precision
 from scalestudy.engines.keras.layer_context import Working, working
 from scalestudy.engines.keras.phases import flops_of
 from scalestudy.engines.torch.engine import ENGINE
@@ -403,7 +403,7 @@ def point_of(task: str, workers: int, bucket_size: str = "auto", **train: Any) -
 def session(task: str, workers: int, **train: Any) -> Session:
     """A session of 70 digits in batches of 32: the last batch is uneven, as are slices of 3 workers."""
     point = point_of(task, workers, **train)
-    begin(0, point.train.precision)
+    set_seed_and_precision(0, point.train.precision)
     joined = join("torch-virtual", ALONE, workers=workers, device="cpu")
     return Session(point, ENGINE, joined, *digits(), PhaseClock())
 

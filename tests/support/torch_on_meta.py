@@ -30,7 +30,7 @@ from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import join
-from scalestudy.engines.keras.arithmetic import begin
+from scalestudy.engines.keras.arithmetic import set_seed_and_precision
 from scalestudy.engines.keras.private import keep_wide_types
 from scalestudy.engines.torch import optimizers
 from scalestudy.engines.torch.engine import ENGINE, without_tensorflow
@@ -238,7 +238,7 @@ def session_of(case: Case) -> Session:
     ).with_files(
         "", "", tuple(1.0 + each for each in range(classes)) if case.weighted else None
     )
-    begin(0, point.train.precision)
+    set_seed_and_precision(0, point.train.precision)
     joined = join(strategy, ALONE, workers=case.strategy[1], device="cpu")
     return Session(point, ENGINE, joined, prepared, split, PhaseClock())
 

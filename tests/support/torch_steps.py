@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import torch_modules
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.samples import Slice
-from scalestudy.engines.keras.arithmetic import begin
+from scalestudy.engines.keras.arithmetic import set_seed_and_precision
 from scalestudy.engines.torch import group as torch_group
 from scalestudy.engines.torch import step as torch_step
 from scalestudy.engines.torch.engine import ENGINE, refuse_other_architectures
@@ -152,7 +152,7 @@ def waits() -> dict[str, Any]:
             ),
             ("accumulated", str(own), {"accumulate": 2}),
         ):
-            begin(0, "float32")
+            set_seed_and_precision(0, "float32")
             made = session(task, 1, optimizer=name, **{"precision": "float32", **more})
             found[f"{name} {label}"] = counted(
                 made, call_of(made.trainer, (32, 8, 8, 1), targets)
@@ -196,7 +196,7 @@ def file_calls() -> list[str]:
 
 def kernels() -> dict[str, Any]:
     """Operators of a step of the built-in modules, beside those of a plain loop."""
-    begin(0, "float32")
+    set_seed_and_precision(0, "float32")
     data = torch_modules.info("classes", (8, 8, 1), 10)
     targets = torch.zeros(32, dtype=torch.int64)
     made = session("torch_cnn", 1, precision="float32", optimizer="adam")
@@ -237,7 +237,7 @@ def unet_kernels(task: str) -> list[int]:
 
 def evaluation() -> int:
     """Waits of the evaluation of a batch."""
-    begin(0, "float32")
+    set_seed_and_precision(0, "float32")
     made = session("torch_cnn", 1, precision="float32", metrics=["accuracy"])
     call = (call_of(made.trainer, (32, 8, 8, 1), torch.zeros(32, dtype=torch.int32)),)
     first = made.trainer.evaluate(call)
@@ -278,7 +278,7 @@ def own_optimizer(kind: str) -> dict[str, Any]:
     own.write_text(
         text.replace("MOMENTUM", "0.2") + GROUPS.replace("KIND", f"torch.optim.{kind}")
     )
-    begin(0, "float64")
+    set_seed_and_precision(0, "float64")
     made = session(str(own), 2)
     names: dict[str, Any] = {}
     exec(compile(own.read_text(), str(own), "exec"), names)
@@ -342,7 +342,7 @@ def compiled() -> dict[str, int]:
 def last_batches() -> list[bool]:
     """Whether each graph of a compiled module has a fixed batch, if an uneven batch is compiled first."""
     torch._dynamo.reset()
-    begin(0, "float32")
+    set_seed_and_precision(0, "float32")
     fixed: list[bool] = []
 
     def backend(graph: Any, inputs: Any) -> Any:
@@ -404,7 +404,7 @@ def exchanged() -> dict[str, Any]:
     ):
         for label, (task, size, train) in cases.items():
             torch._dynamo.reset()
-            begin(0, "float32")
+            set_seed_and_precision(0, "float32")
             found[label] = exchanged_steps(
                 task, size, {"precision": "float32", **train}, taken
             )
@@ -435,7 +435,7 @@ def exchanged_steps(
 
 def graphs_of(task: Any, data: Any) -> int:
     torch._dynamo.reset()
-    begin(0, "float32")
+    set_seed_and_precision(0, "float32")
     graphs: list[Any] = []
 
     def backend(graph: Any, inputs: Any) -> Any:
@@ -548,6 +548,6 @@ if __name__ == "__main__":
     for part in PARTS:
         answers[part] = globals()[part]()
     for part in torch_modules.PARTS:
-        begin(0, "float64" if part == "optimizers" else "float32")
+        set_seed_and_precision(0, "float64" if part == "optimizers" else "float32")
         answers[part] = getattr(torch_modules, part)()
     Path(FOLDER, "answers.json").write_text(json.dumps(answers))

@@ -5,7 +5,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.tasks.child import store
+from scalestudy.tasks.child import store_samples
 from scalestudy.util.errors import UserError
 
 FORMS = {
@@ -39,7 +39,7 @@ def stored(folder, text):
         "fingerprint": "0",
         "data": data_of("nothing").model_dump(mode="json"),
     }
-    store(asked, lambda said: None)
+    store_samples(asked, lambda said: None)
     return Prepared.open(folder / "set")
 
 

@@ -32,7 +32,7 @@ def session(sets, placement, two_devices):
     The data is the task's own set, or the set named `data`; `weights` are prepared class weights.
     """
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.engine import ENGINE, begin
+    from scalestudy.engines.tensorflow.engine import ENGINE, set_arithmetic
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 
@@ -61,7 +61,7 @@ def session(sets, placement, two_devices):
             seed=seed,
             terms={"implementation": implementation, "launch": launch or {}},
         ).with_files("", "", weights)
-        begin(seed, point.train.precision)
+        set_arithmetic(seed, point.train.precision)
         if implementation == "mirrored":
             assert workers == 2
             joined = two_devices
@@ -70,4 +70,4 @@ def session(sets, placement, two_devices):
         return Session(point, ENGINE, joined, *sets[kind], PhaseClock())
 
     yield make
-    begin(0, "float32")
+    set_arithmetic(0, "float32")

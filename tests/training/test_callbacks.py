@@ -112,7 +112,7 @@ def test_the_validation_of_a_run_is_of_the_weights_that_a_callback_restores(
     position = checkpoint.read_position(
         tmp_path / "checkpoint.npz", again.fingerprint()
     )
-    again.go_on(position, checkpoint.read_values(tmp_path / "checkpoint.npz"))
+    again.restore(position, checkpoint.read_values(tmp_path / "checkpoint.npz"))
     assert list(again.epoch_records()) == []
     assert again.validation() == best.validation
     assert again.digests() == one.digests()

@@ -6,7 +6,7 @@ import pytest
 from linear import Linear
 from scalestudy.engines.group import Group
 from scalestudy.hardware.no_gpus import Reason
-from scalestudy.training.device_setup import refuse_shared_gpus, set_up
+from scalestudy.training.device_setup import refuse_shared_gpus, set_up_engine
 from scalestudy.util.errors import RunError, UserError
 
 
@@ -28,7 +28,7 @@ class Engine(Linear):
 
 
 def checked(listed, device, *given):
-    set_up(Engine(listed), Point(), threads=1, device=device, gpus=given)
+    set_up_engine(Engine(listed), Point(), threads=1, device=device, gpus=given)
 
 
 def test_as_many_gpus_as_were_given_and_any_cpu_are_taken():

@@ -55,7 +55,7 @@ class Trained(LinearTrainer):
 
 
 def test_it_shows_the_best_and_the_worst_of_some_samples(folder, prepared):
-    gallery.leave(folder, Trained(), prepared, np.arange(90))
+    gallery.save_gallery(folder, Trained(), prepared, np.arange(90))
     record = folder.gallery_record()
     assert (record.considered, record.of) == (gallery.SAMPLES, 90)
     losses = [sample.loss for sample in record.samples]
@@ -70,7 +70,7 @@ def test_it_shows_the_best_and_the_worst_of_some_samples(folder, prepared):
 def test_it_can_be_left_out(folder, prepared):
     record = folder.model_record()
     folder.write_model_record(record.model_copy(update={"train": {"gallery": False}}))
-    gallery.leave(folder, Trained(), prepared, np.arange(90))
+    gallery.save_gallery(folder, Trained(), prepared, np.arange(90))
     assert not folder.gallery.exists()
 
 
@@ -79,7 +79,7 @@ def test_a_model_that_fails_here_is_told_and_forgiven(folder, prepared, capsys):
         def outputs(self, inputs, scale):
             raise ValueError("no such thing")
 
-    gallery.leave(folder, Failing(), prepared, np.arange(90))
+    gallery.save_gallery(folder, Failing(), prepared, np.arange(90))
     assert "this run has no gallery: no such thing" in capsys.readouterr().out
     assert not folder.gallery.exists()
 

@@ -95,7 +95,7 @@ def test_a_run_that_is_taken_up_as_a_phase_ends_comes_to_the_same_end(session):
         TASK, epochs=2, optimizer="adam", frozen_epochs=1, sync_batch_norm=True
     )
     second.compile()
-    second.go_on(*first.checkpoint())
+    second.restore(*first.checkpoint())
     list(second.epoch_records())
     assert all(map(np.array_equal, whole[-1], second.trainer.weights()[0]))
 

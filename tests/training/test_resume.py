@@ -49,7 +49,7 @@ def taken_up(session, path) -> list:
     session.compile()
     position = checkpoint.read_position(path, session.fingerprint())
     assert position is not None
-    session.go_on(position, checkpoint.read_values(path))
+    session.restore(position, checkpoint.read_values(path))
     return list(session.epoch_records())
 
 
@@ -100,7 +100,7 @@ def test_a_run_may_be_left_again_and_again(session, tmp_path):
     for updates in (4, 8, 12):
         again = session(**COMMON)
         position = checkpoint.read_position(path, again.fingerprint())
-        again.go_on(position, checkpoint.read_values(path))
+        again.restore(position, checkpoint.read_values(path))
         records += left_after(again, updates, path)
     last = session(**COMMON)
     records += taken_up(last, path)
@@ -134,9 +134,9 @@ def test_training_time_stands_still_in_a_pause(session):
     def watch(moment) -> None:
         with one.pause():
             one.clock.add("exchange", 0.0)
-            before = one._tally.seconds
+            before = one._counters.seconds
             sum(range(1_000_000))
-            pauses.append(one._tally.seconds - before)
+            pauses.append(one._counters.seconds - before)
 
     records = list(one.epoch_records(watch))
     assert set(pauses) == {0.0}
@@ -165,7 +165,7 @@ def test_the_statistics_that_each_worker_holds_are_kept_apart(session, tmp_path)
     before = first.trainer.values().own
     assert any(np.abs(one - other).max() > 0 for one, other in before)
     second = session("unet", "mirrored", 2, **settings)
-    second.go_on(
+    second.restore(
         checkpoint.read_position(path, second.fingerprint()),
         checkpoint.read_values(path),
     )

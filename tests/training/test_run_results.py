@@ -23,7 +23,7 @@ from scalestudy.store.records import EpochRecord, Failure, GpuUse
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import state_of_runs
 from scalestudy.training.device_setup import OwnPart
-from scalestudy.training.rank_run import run
+from scalestudy.training.rank_run import run_synchronous
 from scalestudy.training.run_results import (
     BestKeeper,
     best_epoch,
@@ -69,7 +69,7 @@ def engine_of(trainer: type[LinearTrainer]) -> Linear:
 
 
 def computed(folder: RunFolder, trainer: type[LinearTrainer] = LinearTrainer) -> None:
-    run(
+    run_synchronous(
         OwnPart(
             folder,
             folder.point(),

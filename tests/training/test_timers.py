@@ -138,20 +138,20 @@ def call(steps):
 
 
 def test_every_call_is_counted_once_whether_time_stands_still_after_it_or_not():
-    clock, tally = PhaseClock(), EpochCounters()
-    tally.start()
+    clock, counters = PhaseClock(), EpochCounters()
+    counters.start()
     for number, steps in enumerate((8, 8, 7)):
-        tally.arrived()
-        tally.count(call(steps), 1.0)
+        counters.arrived()
+        counters.count(call(steps), 1.0)
         if number == 1:  # a checkpoint is written between two calls
-            tally.stop(clock)
-            tally.start()
-        tally.ask()
-    tally.stop(clock)
+            counters.stop(clock)
+            counters.start()
+        counters.ask()
+    counters.stop(clock)
     assert clock.seconds["steps"] + clock.seconds["input"] == pytest.approx(
-        tally.seconds
+        counters.seconds
     )
-    assert (tally.step, tally.samples, tally.loss) == (23, 92, 3.0)
+    assert (counters.step, counters.samples, counters.loss) == (23, 92, 3.0)
 
 
 class Device:
@@ -194,15 +194,15 @@ def test_a_device_that_runs_behind_times_calls_by_its_own_clock(
 ):
     """Reading a batch takes `reading` seconds, a call `step`; the device waits for the difference."""
     device, clock = Device(monkeypatch), PhaseClock()
-    tally, calls, most = EpochCounters(), 100, 0
-    tally.start()
+    counters, calls, most = EpochCounters(), 100, 0
+    counters.start()
     for _ in range(calls):
         device.now += reading
-        tally.arrived()
-        tally.count(call(1), 1.0, *device.given(step))
+        counters.arrived()
+        counters.count(call(1), 1.0, *device.given(step))
         most = max(most, sum(moment > device.now + 1e-9 for moment in device.ahead))
-        tally.ask()
-    tally.stop(clock)
-    assert tally.waited == pytest.approx((calls - 1) * waited + reading, rel=0.01)
-    assert tally.seconds == pytest.approx(calls * seconds + tally.waited)
+        counters.ask()
+    counters.stop(clock)
+    assert counters.waited == pytest.approx((calls - 1) * waited + reading, rel=0.01)
+    assert counters.seconds == pytest.approx(calls * seconds + counters.waited)
     assert most <= timers.IN_FLIGHT

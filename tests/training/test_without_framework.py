@@ -25,7 +25,7 @@ from scalestudy.store.records import Stopped
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.training.agreement import CallbackDecisions
 from scalestudy.training.device_setup import OwnPart
-from scalestudy.training.rank_run import run
+from scalestudy.training.rank_run import run_synchronous
 from scalestudy.training.session import Session
 
 
@@ -158,7 +158,9 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a0")
     folder = folder_of(tmp_path, point_of(data, epochs=2))
     gpus = ["GPU-a0", "GPU-b1"]
-    run(OwnPart(folder, folder.point(), ALONE, PhaseClock(), "gpu", gpus, OnGpus()))
+    run_synchronous(
+        OwnPart(folder, folder.point(), ALONE, PhaseClock(), "gpu", gpus, OnGpus())
+    )
     (rank,), result = folder.ranks(), folder.result()
     assert (rank.devices, rank.device_uuids) == (
         ["Tesla V100", "NVIDIA H100"],
@@ -224,7 +226,7 @@ def test_no_step_is_waited_for_to_look_for_a_request_to_stop(
     monkeypatch.setattr("scalestudy.training.checkpoint.LOOK_EVERY", 0.0)
     monkeypatch.setattr(RunFolder, "stop", Stop(tmp_path / "stop"))
     folder = folder_of(tmp_path, point_of(data))
-    run(
+    run_synchronous(
         OwnPart(
             folder, folder.point(), ALONE, PhaseClock(), "cpu", engine=Asynchronous()
         )
@@ -363,7 +365,7 @@ def test_a_run_knows_its_nodes_and_its_first_start_through_a_checkpoint(
             point_of(data), Linear(), joined, *data, PhaseClock(started=2000.0)
         )
         alone = second.hosts.copy()
-        second.go_on(*kept)
+        second.restore(*kept)
         return first.hosts, alone, second.hosts, second.began
 
     first, alone, all_of_them, began = both(work)[0]
@@ -381,7 +383,7 @@ def test_a_checkpoint_keeps_what_each_process_holds_for_itself(data):
         second = Session(
             point_of(data, epochs=2), Linear(), joined, *data, PhaseClock()
         )
-        second.go_on(*kept)
+        second.restore(*kept)
         return kept[1], first.trainer.mean, second.trainer.mean
 
     (values, mine, again), (same, others, others_again) = both(work)

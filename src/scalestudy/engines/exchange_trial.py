@@ -1,6 +1,6 @@
 """Test one collective in its own process: join, check a known sum, and time it by message size.
 
-Run as `python -m MODULE ERRAND`, where MODULE belongs to an engine and calls `start`. ERRAND is JSON with
+Run as `python -m MODULE REQUEST`, where MODULE belongs to an engine and calls `start`. REQUEST is JSON with
 `placement`, `device` and:
 
 - `collective`: a name in `EngineTraits.collectives`; null only reports how the libraries were built.
@@ -65,7 +65,7 @@ class ExchangeTrial(ABC):
 
 
 def start(trial: ExchangeTrial, traits: EngineTraits) -> None:
-    """Run the errand in this process's arguments, then end the process."""
+    """Carry out the request in this process's arguments, then end the process."""
     try:
         code = _do(trial, traits, json.loads(sys.argv[1]))
     except Exception:
@@ -74,28 +74,28 @@ def start(trial: ExchangeTrial, traits: EngineTraits) -> None:
     exit_at_once(code)
 
 
-def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> int:
+def _do(trial: ExchangeTrial, traits: EngineTraits, request: dict[str, Any]) -> int:
     started = time.monotonic()
     with without_unused(traits.unused):
         trial.load()
-    events = Path(errand["events"])
+    events = Path(request["events"])
 
     def tell(**event: Any) -> None:
         with open(events, "a") as file:
             file.write(json.dumps(event) + "\n")
 
-    if errand["collective"] is None:
+    if request["collective"] is None:
         built = trial.build() | {"seconds": time.monotonic() - started}
-        if built["gpus"] < errand["gpus"]:
+        if built["gpus"] < request["gpus"]:
             reason = traits.why_no_gpus(os.environ) if built["cuda"] else None
             name = f"{traits.label} {built[traits.name]}"
             built["no_gpus"] = why_not_listed(Build(name, built["cuda"]), reason)
         tell(step="built", **built)
         return 0
     placement = Placement(
-        **{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])}
+        **{**request["placement"], "hosts": tuple(request["placement"]["hosts"])}
     )
-    kind, device = collective(errand["collective"]), errand["device"]
+    kind, device = collective(request["collective"]), request["device"]
     group = join(
         kind.strategy.name,
         placement,
@@ -106,7 +106,7 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> i
     tell(step="joined")
     prove(trial, group, placement, device)
     tell(step="summed")
-    for size in errand["sizes"]:
+    for size in request["sizes"]:
         seconds = time_calls(trial, group, size, *repeats(size), device=device)
         tell(step="timed", bytes=size, seconds=seconds)
     tell(step="done")

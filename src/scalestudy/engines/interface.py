@@ -169,7 +169,7 @@ class Trainer(Protocol):
         variables: All variables that training changes: of the model, the optimizer and the loss scale.
         model_suffix: Suffix of the files that `save` writes.
         computed: Called in a step before gradients are exchanged, by engines that know when. A rank that
-            stands still in its own part of a step is thereby told from those that wait for it.
+            stands still in its own part of a step is thereby distinguished from those that wait for it.
     """
 
     metrics: Sequence[str]

@@ -188,8 +188,8 @@ def _candidates(placement: Placement) -> Iterator[str]:
     if _one_node(placement):
         yield LOOPBACK
         return
-    told = published(placement)
-    yield from told
+    announced = published(placement)
+    yield from announced
     named = addresses_of(placement.hosts[0])
     if (
         placement.hosts[placement.rank] == placement.hosts[0]
@@ -198,7 +198,7 @@ def _candidates(placement: Placement) -> Iterator[str]:
     yield from (
         address
         for address in named
-        if address not in told and not ipaddress.ip_address(address).is_loopback
+        if address not in announced and not ipaddress.ip_address(address).is_loopback
     )
 
 

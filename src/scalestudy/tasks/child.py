@@ -22,7 +22,7 @@ from scalestudy.data.samples import leaves, map_columns
 from scalestudy.data.sources.custom import SPLITS, Samples, Storing, write_custom
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.plugins.engines import DEFAULT, engine_traits
-from scalestudy.tasks.file import FETCHED_WITHIN, import_file, limit_time, remedy
+from scalestudy.tasks.file import FETCHED_WITHIN, import_file, limit_time, remedy_for
 from scalestudy.util.child_process import Say, answer_and_exit
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import load
@@ -40,7 +40,7 @@ FORMS = (
 )
 
 
-def store(request: dict[str, Any], say: Say) -> None:
+def store_samples(request: dict[str, Any], say: Say) -> None:
     """Run `read(data)` of a Python file and write its samples; errors of the file propagate.
 
     Progress is printed as lines of JSON. See `data.sources.custom.CustomSource.write` for `request`.
@@ -269,7 +269,7 @@ def _read(request: dict[str, Any], say: Say) -> dict[str, Any]:
         ).values
     )
     limit_time()
-    store(request, say)
+    store_samples(request, say)
     return {}
 
 
@@ -283,7 +283,7 @@ def main(work: str, text: str) -> NoReturn:
             f"read(data) of {file} to give samples",
             _action_of,
         )
-    answer_and_exit(lambda _: build(request), f"a task file that works: {file}", remedy)
+    answer_and_exit(lambda _: build(request), f"a task file that works: {file}", remedy_for)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ REMEDIES = {
 """What to do about errors that contain these words."""
 
 
-def remedy(error: BaseException, otherwise: str = REMEDY) -> str:
+def remedy_for(error: BaseException, otherwise: str = REMEDY) -> str:
     """Return what to do about an error in a task file."""
     return next(
         (text for words, text in REMEDIES.items() if words in str(error)), otherwise
@@ -62,7 +62,7 @@ def import_file(path: Path) -> ModuleType:
         raise UserError(
             f"a task file that can be imported: {path}",
             locate_error(error),
-            remedy(error),
+            remedy_for(error),
         ) from error
     finally:
         sys.path.remove(str(path.parent))

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from scalestudy.data.samples import Column, Described, leaves, map_columns
-from scalestudy.tasks.file import remedy
+from scalestudy.tasks.file import remedy_for
 from scalestudy.tasks.label_losses import LOGITS
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import locate_error
@@ -137,7 +137,7 @@ class ModuleModel:
             raise UserError(
                 f"model(inputs) of {file} to accept samples of the data",
                 locate_error(error),
-                remedy(error, f"Correct the module. {_describe(inputs, kind)}"),
+                remedy_for(error, f"Correct the module. {_describe(inputs, kind)}"),
             ) from error
         if (
             kind != "custom"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scalestudy.data.loader import read_rows
 from scalestudy.data.samples import Column, map_columns
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.tasks.file import remedy
+from scalestudy.tasks.file import remedy_for
 from scalestudy.tasks.task import Task
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import locate_error
@@ -360,7 +360,7 @@ def _explain(expected: str, *given: Any) -> Iterator[None]:
             action = (
                 f"A function of the file is called with (targets, outputs). {action}"
             )
-        action, shapes = remedy(error, action), ", ".join(map(_shapes, given))
+        action, shapes = remedy_for(error, action), ", ".join(map(_shapes, given))
         raise UserError(
             expected,
             locate_error(error) + (f", with {shapes}" if shapes else ""),

@@ -110,7 +110,7 @@ def equal_on_all_ranks(trainer: Trainer, group: Group) -> bool:
     return len(np.unique(rows, axis=0)) == 1
 
 
-def digests(trainer: Trainer, group: Group) -> list[str]:
+def digests_of_copies(trainer: Trainer, group: Group) -> list[str]:
     """Return the SHA-256 of all weights for each copy of the model in all processes.
 
     Equal digests prove that the copies are equal.

@@ -175,7 +175,7 @@ class Keeper:
             )
             return None
 
-    def go_on(self) -> Position | None:
+    def restore(self) -> Position | None:
         """Restore the checkpoint that rank 0 finds on every rank, and start watching for a stop request.
 
         Raises:
@@ -184,7 +184,7 @@ class Keeper:
         position = self._agreed()
         if position is not None:
             with self._clock.phase("checkpoint"):
-                self._session.go_on(position, read_values(self._folder.checkpoint))
+                self._session.restore(position, read_values(self._folder.checkpoint))
             print(
                 f"scalestudy: continues in epoch {position.epoch + 1} after step {position.step} "
                 f"(restart {self._session.restarts})",

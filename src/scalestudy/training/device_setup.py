@@ -43,7 +43,7 @@ def join_workers(part: OwnPart) -> tuple[Engine, Joined]:
     point, clock, device = part.point, part.clock, part.device
     with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
         engine = part.engine or engine_of(point.engine)
-        set_up(
+        set_up_engine(
             engine, point, threads=len(cores.granted()), device=device, gpus=part.gpus
         )
     with clock.phase("join"):
@@ -57,7 +57,7 @@ def join_workers(part: OwnPart) -> tuple[Engine, Joined]:
     return engine, joined
 
 
-def set_up(
+def set_up_engine(
     engine: Engine, point: Point, *, threads: int, device: str, gpus: Sequence[str]
 ) -> None:
     """Set up an engine before any computation, and check that it lists the GPUs it was given.

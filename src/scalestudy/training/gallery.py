@@ -192,7 +192,7 @@ PIXELS = 2**22
 """Maximum number of pixels of these samples together."""
 
 
-def leave(
+def save_gallery(
     folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices
 ) -> None:
     """Write `gallery.json` for a subset of `rows` (the validation set, shape [M]), evenly spaced in it.

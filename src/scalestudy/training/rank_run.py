@@ -26,7 +26,7 @@ from scalestudy.training.device_setup import (
     OwnPart,
     join_workers,
     refuse_shared_gpus,
-    set_up,
+    set_up_engine,
 )
 from scalestudy.training.initial_weights import begin_alike
 from scalestudy.training.run_results import (
@@ -150,7 +150,7 @@ RESULT_WITHIN = 600.0
 """Seconds that the other ranks wait for rank 0 to save the model and write the result."""
 
 
-def run(part: OwnPart) -> None:
+def run_synchronous(part: OwnPart) -> None:
     """Compute this rank's part of a run; rank 0 writes the records.
 
     The run continues from the checkpoint in its folder, if there is one. A run that is asked to stop
@@ -182,7 +182,7 @@ def run_asynchronous(part: OwnPart) -> None:
             < part.placement.size - 1
         ):
             time.sleep(LOOK_EVERY)
-    run(part)
+    run_synchronous(part)
     part.folder.release()
 
 
@@ -196,7 +196,9 @@ def _serve(part: OwnPart) -> None:
     traits, threads = engine_traits(point.engine), len(granted())
     with clock.phase("framework"), without_unused(traits.unused):
         engine = part.engine or engine_of(point.engine)
-        set_up(engine, point, threads=threads, device=part.device, gpus=part.gpus)
+        set_up_engine(
+            engine, point, threads=threads, device=part.device, gpus=part.gpus
+        )
         load(point.traits.serve)(placement, threads=threads)
     devices, build = engine.devices(part.device), engine.build_record()
     folder.write_rank(
@@ -260,7 +262,7 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
     if reporter:
         reporter.phase("compile")
     session.compile()
-    BestKeeper(folder, session).begin(keeper.go_on())
+    BestKeeper(folder, session).begin(keeper.restore())
     with suppress(StoppedError):
         _train(folder, session, keeper, reporter)
         _finish(folder, session, reporter, chance)
@@ -334,7 +336,7 @@ def _finish(
         if session.timer is None:
             with clock.phase("saving"):
                 missing = save_model(folder, session.trainer)
-            gallery.leave(
+            gallery.save_gallery(
                 folder, session.trainer, session.prepared, session.split.validation
             )
         records = reporter.records

@@ -23,7 +23,12 @@ from scalestudy.engines.interface import Engine, Variable
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.utilisation import Usage, Utilisation
 from scalestudy.store.records import EpochRecord
-from scalestudy.training.agreement import CallbackDecisions, digests, gather, scatter
+from scalestudy.training.agreement import (
+    CallbackDecisions,
+    digests_of_copies,
+    gather,
+    scatter,
+)
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
 from scalestudy.training.set_evaluation import (
@@ -151,7 +156,7 @@ class Session:
         self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0
         self._resumed: int | None = None
-        self._tally = EpochCounters()
+        self._counters = EpochCounters()
         self._validation: dict[str, float] | None = None
         self._evaluating = False
         self.timer = (
@@ -194,17 +199,17 @@ class Session:
 
     def checkpoint(self) -> tuple[Position, list[NDArray[Any]]]:
         """Return the position of the run and the values of all variables. Every rank must call this."""
-        tally = self._tally
+        counters = self._counters
         row = self._utilisation.usage().row() if self._utilisation else []
-        losses, usage = self.group.gather([np.array([tally.loss]), np.array([row])])
+        losses, usage = self.group.gather([np.array([counters.loss]), np.array([row])])
         position = Position(
             epoch=self.epoch,
-            step=tally.step,
+            step=counters.step,
             updates=self.updates,
-            samples=tally.samples,
+            samples=counters.samples,
             losses=tuple(losses.tolist()),
-            spent=tally.seconds,
-            waited=tally.waited,
+            spent=counters.seconds,
+            waited=counters.waited,
             elapsed=self.elapsed,
             restarts=self.restarts,
             wall=self.clock.wall,
@@ -215,7 +220,7 @@ class Session:
         )
         return position, gather(self.trainer, self.group)
 
-    def go_on(self, position: Position, values: list[NDArray[Any]]) -> None:
+    def restore(self, position: Position, values: list[NDArray[Any]]) -> None:
         """Restore the state that `checkpoint` returned. Every rank must call this, after `compile`."""
         self.trainer.assign(scatter(values, self.trainer, self.group))
         self.epoch, self.updates, self.elapsed = (
@@ -226,7 +231,7 @@ class Session:
         self.restarts, self._resumed = position.restarts + 1, position.epoch
         loss = position.losses[self.group.rank]
         counted = position.step, position.samples, loss, position.spent, position.waited
-        self._tally = EpochCounters(*counted)
+        self._counters = EpochCounters(*counted)
         self.clock.resume(position.phases, position.wall)
         self.began = position.began
         self.hosts |= set(position.hosts)
@@ -238,9 +243,9 @@ class Session:
     @contextmanager
     def pause(self) -> Iterator[None]:
         """Pause the training timer inside the block, which must lie between two calls of an epoch."""
-        self._tally.stop(self.clock)
+        self._counters.stop(self.clock)
         yield
-        self._tally.start()
+        self._counters.start()
 
     def epoch_records(
         self, watch: Callable[[Moment], None] = lambda _: None
@@ -362,34 +367,38 @@ class Session:
     def digests(self) -> list[str]:
         """Return a digest of the weights for each copy of the model; all are equal if the workers agree."""
         with self.evaluating():
-            return digests(self.trainer, self.group)
+            return digests_of_copies(self.trainer, self.group)
 
     def _epoch(
         self, epoch: int, watch: Callable[[Moment], None], callbacks: CallbackDecisions
     ) -> EpochRecord:
-        order, tally = (
+        order, counters = (
             epoch_order(self.split.train, self.point.seed, epoch),
-            self._tally,
+            self._counters,
         )
         heartbeat = self.clock.heartbeat
-        heartbeat.step(epoch + 1, tally.step, "input")
+        heartbeat.step(epoch + 1, counters.step, "input")
         calls = self._loader.epoch(
-            order, tally.step, self.updates - tally.step, epoch=epoch
+            order, counters.step, self.updates - counters.step, epoch=epoch
         )
         with self._utilisation or nullcontext(), closing(calls):
-            tally.start()
+            counters.start()
             for call in calls:
-                tally.arrived()
+                counters.arrived()
                 heartbeat.enter("step")
                 began = self.trainer.mark()
                 losses = self.trainer.train(call)
-                tally.count(call, losses, began, self.trainer.mark())
+                counters.count(call, losses, began, self.trainer.mark())
                 self.updates += call[0].steps
-                heartbeat.step(epoch + 1, tally.step, "callbacks")
-                callbacks.batch_end(tally.step - 1)
+                heartbeat.step(epoch + 1, counters.step, "callbacks")
+                callbacks.batch_end(counters.step - 1)
                 watch(
                     Moment(
-                        epoch + 1, tally.step, self.steps, tally.samples, tally.seconds
+                        epoch + 1,
+                        counters.step,
+                        self.steps,
+                        counters.samples,
+                        counters.seconds,
                     )
                 )
                 if self.timer and self.timer.ends(
@@ -397,26 +406,29 @@ class Session:
                 ):
                     break
                 heartbeat.enter("input")
-                tally.ask()
+                counters.ask()
             heartbeat.enter("device")
-            tally.stop(self.clock)
-        self.elapsed += tally.seconds
+            counters.stop(self.clock)
+        self.elapsed += counters.seconds
         with self.clock.phase("exchange"):
-            mean = float(self.group.host_sum(np.array([tally.loss]))[0]) / tally.samples
+            mean = (
+                float(self.group.host_sum(np.array([counters.loss]))[0])
+                / counters.samples
+            )
         looks = not math.isfinite(mean) and self.group.rank == 0
         record = EpochRecord(
             epoch=epoch + 1,
-            steps=tally.step,
-            samples=tally.samples,
+            steps=counters.step,
+            samples=counters.samples,
             loss=mean,
             not_finite=self.trainer.not_finite() if looks else None,
             learning_rate=self._rate(),
-            train_seconds=tally.seconds,
-            input_seconds=tally.waited,
+            train_seconds=counters.seconds,
+            input_seconds=counters.waited,
             elapsed_training_seconds=self.elapsed,
             resumed=self._resumed == epoch,
         )
-        self._tally = EpochCounters()
+        self._counters = EpochCounters()
         return (
             self._validated(record)
             if self.timer is None and self.is_due(epoch)
@@ -430,7 +442,7 @@ class Session:
         ) % self.point.train.evaluate_every == 0 or epoch + 1 == self.epochs
 
     def _spent(self) -> float:
-        return self.elapsed + self._tally.seconds
+        return self.elapsed + self._counters.seconds
 
     def _validated(self, record: EpochRecord) -> EpochRecord:
         start = time.perf_counter()

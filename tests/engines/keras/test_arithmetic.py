@@ -6,8 +6,11 @@ import keras
 import pytest
 import tensorflow as tf
 
-from scalestudy.engines.keras.arithmetic import explain, refuse_other_arithmetic
-from scalestudy.engines.tensorflow.engine import begin, op_determinism
+from scalestudy.engines.keras.arithmetic import (
+    explain_refusals,
+    refuse_other_arithmetic,
+)
+from scalestudy.engines.tensorflow.engine import op_determinism, set_arithmetic
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.tracebacks import error_text
 
@@ -47,7 +50,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("message", "word"), REFUSALS.items())
 def test_each_wording_becomes_a_message_with_the_key_to_change(message, word):
-    with pytest.raises(RunError, match=word) as caught, explain():
+    with pytest.raises(RunError, match=word) as caught, explain_refusals():
         raise tf.errors.UnimplementedError(None, None, message)
     assert "deterministic = false" in caught.value.action
     assert ("xla = false" in caught.value.action) == ("XLA" in message)
@@ -62,7 +65,7 @@ def test_each_wording_becomes_a_message_with_the_key_to_change(message, word):
     ],
 )
 def test_another_error_stays_as_it_is(message):
-    with pytest.raises(tf.errors.InvalidArgumentError), explain():
+    with pytest.raises(tf.errors.InvalidArgumentError), explain_refusals():
         raise tf.errors.InvalidArgumentError(None, None, message)
 
 
@@ -71,7 +74,7 @@ def test_what_tensorflow_really_refuses_is_caught(framework):
         pytest.raises(
             RunError, match="Timestamp cannot be called when determinism is enabled"
         ),
-        explain(),
+        explain_refusals(),
     ):
         framework.function(framework.timestamp)()
 
@@ -88,7 +91,7 @@ def test_xla_really_refuses_max_pooling(framework):
 
     with (
         pytest.raises(RunError, match="MaxPool gradient ops do not yet have") as caught,
-        explain(),
+        explain_refusals(),
     ):
         gradient(tf.ones((1, 4, 4, 1)))
     assert "xla = false" in caught.value.action
@@ -119,7 +122,7 @@ def test_tensor_float_is_allowed_by_its_own_precision_alone(
     framework, precision, allowed
 ):
     try:
-        begin(0, precision)
+        set_arithmetic(0, precision)
         assert (
             framework.config.experimental.tensor_float_32_execution_enabled() == allowed
         )
@@ -128,7 +131,7 @@ def test_tensor_float_is_allowed_by_its_own_precision_alone(
         )
         assert keras.config.floatx() == "float32"
     finally:
-        begin(0, "float32")
+        set_arithmetic(0, "float32")
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ class Losses:
     """Losses of a call that the device computes at `time` of the clock, once it is told to go on."""
 
     def __init__(self, clock: "Clock", time: float) -> None:
-        self.clock, self.time, self.go_on = clock, time, Event()
+        self.clock, self.time, self.restore = clock, time, Event()
 
     def numpy(self) -> float:
-        assert self.go_on.wait(60)
+        assert self.restore.wait(60)
         self.clock.now = max(self.clock.now, self.time)
         return 0.0
 
@@ -41,11 +41,11 @@ def test_a_device_is_idle_from_the_end_of_a_call_to_the_next_one(
         began = ComputedMark(watcher, None)
         ended = ComputedMark(watcher, losses)
         if computed <= 5:
-            losses.go_on.set()
+            losses.restore.set()
             ended.wait()
         clock.now = 5.0
         following = ComputedMark(watcher, losses)
-        losses.go_on.set()
+        losses.restore.set()
         following.wait()
         assert following.seconds_since(ended) == idle
         assert ended.seconds_since(began) == computed

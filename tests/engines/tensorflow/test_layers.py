@@ -13,7 +13,7 @@ from scalestudy.engines.keras.adapt import RowNoise, adapt
 from scalestudy.engines.keras.layer_context import Working, working
 from scalestudy.engines.keras.private import all_layers, seed_generators
 from scalestudy.engines.tensorflow import layers as tensorflow_layers
-from scalestudy.engines.tensorflow.engine import begin
+from scalestudy.engines.tensorflow.engine import set_arithmetic
 from scalestudy.engines.tensorflow.layers import BatchNorm, replace_layer
 from scalestudy.util.errors import UserError
 
@@ -32,9 +32,9 @@ def pair(shape):
 @pytest.fixture
 def precision(request):
     """Compute in the precision that the test names."""
-    begin(0, request.param)
+    set_arithmetic(0, request.param)
     yield request.param
-    begin(0, "float32")
+    set_arithmetic(0, "float32")
 
 
 @pytest.mark.parametrize("shape", [(6, 5, 7, 3), (8, 4)])

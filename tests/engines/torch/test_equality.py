@@ -72,7 +72,7 @@ def results(tmp_path_factory) -> Path:
         )
 
     def resumed(implementation: str, workers: int, source: str) -> list[dict[str, Any]]:
-        orders = {"go_on": str(out / f"{source}.npz")}
+        orders = {"restore": str(out / f"{source}.npz")}
         return of(
             implementation,
             workers,

@@ -21,7 +21,7 @@ pytestmark = [
 PROGRAM = """
 import json, sys
 import keras, numpy as np, torch
-from scalestudy.engines.keras.arithmetic import begin
+from scalestudy.engines.keras.arithmetic import set_seed_and_precision
 from scalestudy.engines.keras.private import keep_wide_types
 from scalestudy.engines.torch.convolutions import keep_layout
 from scalestudy.engines.torch.engine import without_tensorflow
@@ -29,7 +29,7 @@ from scalestudy.tasks.task import DataInfo
 from scalestudy.tasks.loss import loss_of
 without_tensorflow()
 keep_wide_types()
-begin(3, "float64")
+set_seed_and_precision(3, "float64")
 data = DataInfo("classes", (4, 4, 1), 2)
 given = torch.tensor([[0.0, 60.0]], requires_grad=True)
 outputs = keras.layers.Activation("softmax")(given), keras.layers.Activation("sigmoid")(-given[:, 1:])
@@ -87,7 +87,7 @@ answers = {
     "tensorflow": "tensorflow" in sys.modules,
 }
 print(json.dumps(answers))
-begin(3, "float32")
+set_seed_and_precision(3, "float32")
 net = keras.saving.load_model(sys.argv[1])
 net.load_weights(sys.argv[1])
 net.set_weights([weight + 1 for weight in net.get_weights()])

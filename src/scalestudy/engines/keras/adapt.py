@@ -10,7 +10,7 @@ import keras
 from keras import layers, ops
 
 from scalestudy.engines.keras.layer_context import Working, current
-from scalestudy.engines.keras.private import in_order, seed_generators
+from scalestudy.engines.keras.private import layers_in_order, seed_generators
 from scalestudy.util.errors import UserError
 
 SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropout3D)
@@ -221,7 +221,7 @@ def adapt(
         UserError: If synchronised batch normalisation is requested and a layer does not support it.
     """
     numbers, others = itertools.count(), list[str]()
-    for layer in in_order(model):
+    for layer in layers_in_order(model):
         if isinstance(layer, RowNoise) or getattr(layer, "keeps_statistics", False):
             continue  # already replaced: the layer occurs twice in the model
         if adaptable(layer) and (noise or isinstance(layer, layers.BatchNormalization)):

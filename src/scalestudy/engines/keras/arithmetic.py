@@ -25,7 +25,7 @@ _INDICES = re.compile(
 
 
 @contextmanager
-def explain(weights: Sequence[keras.Variable] = ()) -> Iterator[None]:
+def explain_refusals(weights: Sequence[keras.Variable] = ()) -> Iterator[None]:
     """Translate a framework's error about what a setting forbids: unordered sums, or unused weights.
 
     `weights` are those that the block trains.
@@ -95,7 +95,7 @@ def refuse_other_arithmetic(
         )
 
 
-def begin(seed: int, precision: str) -> None:
+def set_seed_and_precision(seed: int, precision: str) -> None:
     """Set seeds and precision for all that Keras builds from now on. Keras treats "tf32" as float32."""
     keras.utils.set_random_seed(seed)
     keras.config.set_floatx("float64" if precision == "float64" else "float32")

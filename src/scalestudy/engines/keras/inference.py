@@ -141,13 +141,10 @@ class KerasInference:
 
     def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
         outputs = self._outputs(inputs, scale)
-        # For a PyTorch module, its probabilities.
-        told = (
-            outputs
-            if isinstance(self._model, keras.Model)
-            else self._model.probabilities(outputs)
-        )
-        return _array(told, "float32")
+        if not isinstance(self._model, keras.Model):
+            # A module returns logits with channels first; a saved model is used by its probabilities.
+            outputs = self._model.probabilities(outputs)
+        return _array(outputs, "float32")
 
     def losses(
         self, inputs: NDArray[Any], targets: NDArray[Any], scale: float

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scalestudy.config.point import Point
 from scalestudy.engines.group import Buckets, in_buckets, in_halves
 from scalestudy.engines.interface import Flops
-from scalestudy.engines.keras.private import all_layers, in_order
+from scalestudy.engines.keras.private import all_layers, layers_in_order
 from scalestudy.tasks.task import Task
 
 
@@ -68,7 +68,7 @@ def multiply_adds(
         One number per variable, in their order; None if a layer is of another type or its shape is unknown.
     """
     known: dict[int, int] = {}
-    for layer in in_order(model):
+    for layer in layers_in_order(model):
         work = _work(layer)
         if work is None:
             return None
@@ -87,7 +87,7 @@ def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
         return Flops(count or None, () if count is not None else (model.name,))
     learns, total, behind = {id(variable) for variable in trained}, 0, False
     uncounted = set[str]()
-    for layer in in_order(model):
+    for layer in layers_in_order(model):
         work = _work(layer)
         if work is None:
             uncounted.add(type(layer).__name__)
@@ -152,7 +152,7 @@ class Phase:
     variables: list[keras.Variable]
 
 
-def cut(
+def bucket_gradients(
     model: keras.Model,
     variables: Sequence[keras.Variable],
     limit: int | None,

@@ -15,12 +15,14 @@ def all_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     return list(layer._flatten_layers())
 
 
-def in_order(model: keras.Model) -> Iterator[keras.layers.Layer]:
+def layers_in_order(model: keras.Model) -> Iterator[keras.layers.Layer]:
     """Yield all layers of a model, in the order of computation if the model defines it."""
     for layer in model.layers:
         yield layer
         yield from (
-            in_order(layer) if isinstance(layer, keras.Model) else all_layers(layer)[1:]
+            layers_in_order(layer)
+            if isinstance(layer, keras.Model)
+            else all_layers(layer)[1:]
         )
 
 

@@ -18,7 +18,12 @@ from scalestudy.engines.interface import DeviceMark, Flops, Values, Variable
 from scalestudy.engines.keras.inference import Evaluation, KerasInference
 from scalestudy.engines.keras.layer_context import momentum_of, statistics_of
 from scalestudy.engines.keras.model_files import load_weights
-from scalestudy.engines.keras.phases import MakeOptimizer, cut, flops_of, phases_of
+from scalestudy.engines.keras.phases import (
+    MakeOptimizer,
+    bucket_gradients,
+    flops_of,
+    phases_of,
+)
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.tasks.load import load_task
 from scalestudy.tasks.task import DataInfo, Task
@@ -118,7 +123,7 @@ class KerasTrainer:
         self.parameters: int = task.model.count_params()
         limit = point.launch.bucket_bytes
         self._cuts = [
-            cut(task.model, phase.variables, limit, halves=halves)
+            bucket_gradients(task.model, phase.variables, limit, halves=halves)
             for phase in self._phases
         ]
 

@@ -17,7 +17,7 @@ from scalestudy.engines.keras.arithmetic import begin as begin_keras
 from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.engines.keras.model_files import export_model, load_model
 from scalestudy.engines.keras.private import forbid_downloads
-from scalestudy.engines.tensorflow.installation import explain, gpu_log
+from scalestudy.engines.tensorflow.installation import explain_missing_gpus, gpu_log
 from scalestudy.engines.tensorflow.replicas import without_exchange
 from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
@@ -44,7 +44,7 @@ def set_up(
         tf.config.experimental.enable_op_determinism()
 
 
-def begin(seed: int, precision: str) -> None:
+def set_arithmetic(seed: int, precision: str) -> None:
     """Set seeds and precision for all that is built from now on.
 
     TensorFloat-32 is enabled only for the precision "tf32". By default TensorFlow uses it for float32 on GPUs
@@ -91,7 +91,7 @@ class TensorFlow:
                 device=device,
             ),
         )
-        begin(point.seed, precision)
+        set_arithmetic(point.seed, precision)
         forbid_downloads()
 
     def devices(self, device: str) -> list[str]:
@@ -105,7 +105,7 @@ class TensorFlow:
         info = tf.sysconfig.get_build_info()
         cuda = str(info.get("cuda_version", "")) if info.get("is_cuda_build") else None
         build = Build(f"TensorFlow {tf.__version__}", cuda)
-        return why_not_listed(build, explain(gpu_log()) if cuda else None)
+        return why_not_listed(build, explain_missing_gpus(gpu_log()) if cuda else None)
 
     def build_record(self) -> dict[str, Any]:
         info = tf.sysconfig.get_build_info()

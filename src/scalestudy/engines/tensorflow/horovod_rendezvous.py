@@ -171,9 +171,9 @@ def rendezvous_server(
         def parse_request(self) -> bool:
             if not super().parse_request():
                 return False
-            brought = self.path.encode("utf-8", "surrogateescape")
+            received = self.path.encode("utf-8", "surrogateescape")
             scope_and_key = self.path[len(prefix) :]
-            if not hmac.compare_digest(brought[: len(prefix)], prefix):
+            if not hmac.compare_digest(received[: len(prefix)], prefix):
                 self.send_error(403)
                 return False
             # The other methods, inherited from Python's file server, would expose the working folder.

@@ -22,7 +22,7 @@ def library_file() -> Path | None:
     return None
 
 
-def digest() -> str:
+def library_digest() -> str:
     """Return the SHA-256 of the library, which differs between builds, or "" without one."""
     library = library_file()
     return hashlib.sha256(library.read_bytes()).hexdigest() if library else ""
@@ -99,7 +99,7 @@ REASONS = (
 """Patterns of log lines that explain missing GPUs, with their meaning and what to do."""
 
 
-def explain(words: Sequence[str]) -> tuple[str, str]:
+def explain_missing_gpus(words: Sequence[str]) -> tuple[str, str]:
     """Return why TensorFlow uses no GPU, and what to do, from the first pattern of `REASONS` that matches."""
     for pattern, meaning, action in REASONS:
         line = next((line for line in words if re.search(pattern, line)), None)

@@ -18,7 +18,7 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Buckets, Joined
 from scalestudy.engines.interface import DeviceMark
 from scalestudy.engines.keras.adapt import adapt
-from scalestudy.engines.keras.arithmetic import explain
+from scalestudy.engines.keras.arithmetic import explain_refusals
 from scalestudy.engines.keras.inference import Evaluation
 from scalestudy.engines.keras.layer_context import Working, collecting, working
 from scalestudy.engines.keras.phases import Phase, keep
@@ -271,7 +271,7 @@ class TensorFlowTrainer(KerasTrainer):
 
     def train(self, call: Call) -> SupportsFloat:
         self.enter(call[0].step)
-        with explain():
+        with explain_refusals():
             losses: SupportsFloat = self._train[self._phase](call)
         self._losses = losses
         return losses
@@ -283,15 +283,15 @@ class TensorFlowTrainer(KerasTrainer):
         return ComputedMark(self._watcher, self._losses)
 
     def evaluate(self, call: Call) -> list[Any]:
-        with explain():
+        with explain_refusals():
             return super().evaluate(call)
 
     def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
-        with explain():
+        with explain_refusals():
             return self._replicas.arrays(sums)
 
     def statistics(self, call: Call) -> list[Any]:
-        with explain():
+        with explain_refusals():
             values: list[Any] = self._statistics[self._phase](call)
         return values
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from scalestudy.cluster.resolve import PROXIES
 from scalestudy.engines.tensorflow import installation
-from scalestudy.engines.tensorflow.installation import explain, gpu_log
+from scalestudy.engines.tensorflow.installation import explain_missing_gpus, gpu_log
 from scalestudy.plugins.engines import (
     Collective,
     EngineTraits,
@@ -349,10 +349,10 @@ class TensorFlowTraits(EngineTraits):
 
     def build_id(self) -> str:
         """Identify Horovod's build, since builds with Gloo, MPI or NCCL have the same version."""
-        return installation.wheel() or installation.digest()
+        return installation.wheel() or installation.library_digest()
 
     def why_no_gpus(self, variables: Mapping[str, str]) -> tuple[str, str] | None:
-        return explain(gpu_log(variables))
+        return explain_missing_gpus(gpu_log(variables))
 
 
 ENGINE: EngineTraits = TensorFlowTraits()

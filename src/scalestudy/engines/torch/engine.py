@@ -19,7 +19,11 @@ from scalestudy.config.point import Point
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine, StepTrial
-from scalestudy.engines.keras.arithmetic import OVERRIDE, begin, refuse_other_arithmetic
+from scalestudy.engines.keras.arithmetic import (
+    OVERRIDE,
+    refuse_other_arithmetic,
+    set_seed_and_precision,
+)
 from scalestudy.engines.keras.inference import (
     KerasInference,
     build_module,
@@ -59,7 +63,7 @@ class Torch:
             keep_memory()
         without_tensorflow()
         keep_wide_types()
-        begin(point.seed, precision)
+        set_seed_and_precision(point.seed, precision)
         forbid_downloads()
 
     def devices(self, device: str) -> list[str]:

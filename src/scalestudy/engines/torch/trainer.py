@@ -16,7 +16,7 @@ from scalestudy.data.samples import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import DeviceMark
-from scalestudy.engines.keras.arithmetic import explain
+from scalestudy.engines.keras.arithmetic import explain_refusals
 from scalestudy.engines.keras.inference import Evaluation
 from scalestudy.engines.keras.layer_context import collecting, statistics_of
 from scalestudy.engines.keras.phases import Phase, keep
@@ -171,7 +171,7 @@ class TorchTrainer(KerasTrainer):
             stage(call[0], self._device, self._copying),
             self._steps[self._phase],
         )
-        with explain(self._phases[self._phase].variables):
+        with explain_refusals(self._phases[self._phase].variables):
             losses: SupportsFloat = sum(
                 step(step_of(part, index)) for index in range(part.steps)
             )
@@ -219,7 +219,7 @@ class TorchTrainer(KerasTrainer):
         return CudaMark(self._device) if self._device.type == "cuda" else None
 
     def evaluate(self, call: Call) -> list[Any]:
-        with explain():
+        with explain_refusals():
             return super().evaluate((self.stage(call[0], 0),))
 
     def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
