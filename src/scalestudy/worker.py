@@ -7,10 +7,10 @@ import os
 import socket
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from scalestudy.hardware.own_process import exit_at_once
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
@@ -31,6 +31,10 @@ COMMANDS: Registry[Callable[[Path, Placement], int]] = Registry(
     "scalestudy.rank_commands"
 )
 """Functions that a worker calls in a folder that is not a run: with `NAME.json` and without `point.json`."""
+INTERFACES = ("HOROVOD_GLOO_IFACE", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+"""Variables by which users set the network interface of Gloo and NCCL."""
+DROPPED = "SCALESTUDY_LIBRARY_FOLDERS_DROPPED"
+"""Variable with the folders that a restart has dropped from LD_LIBRARY_PATH."""
 
 
 def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> int:
@@ -42,6 +46,7 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
     from scalestudy.tasks.out_of_memory import is_out_of_memory, out_of_memory
 
     point = folder.point()
+    # A task file edited since the study was expanded would be another point.
     refuse_edited(point)
     watchdog = Watchdog(
         folder,
@@ -50,6 +55,7 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
         clock.heartbeat,
         point.launch.progress_timeout,
     )
+    # Before the framework is imported, which may hang on a shared file system.
     watchdog.start()
     os.environ[PROGRESS_TIMEOUT] = str(point.launch.progress_timeout)
     device, gpus = take_part(
@@ -61,22 +67,20 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
     )
     rendezvous = point.traits.rendezvous
     with clock.phase("framework"):
-        mode = next(
-            (name for name in MODES.names() if (folder.path / f"{name}.json").exists()),
-            None,
-        )
+        mode = _first_named(MODES.names(), folder.path)
         from scalestudy.training.device_setup import OwnPart
         from scalestudy.training.rank_run import run_asynchronous
         from scalestudy.training.rank_run import run_synchronous as synchronous
 
-        train = synchronous if point.traits.synchronous else run_asynchronous
-        run = MODES.get(mode) if mode is not None else train
+        run: Callable[..., None] = synchronous
+        if not point.traits.synchronous:
+            run = run_asynchronous
+        if mode is not None:
+            run = MODES.get(mode)
     try:
-        secret = (
-            secret_set(folder.path, placement)
-            if rendezvous and rendezvous.secret
-            else nullcontext()
-        )
+        secret: AbstractContextManager[Any] = nullcontext()
+        if rendezvous and rendezvous.secret:
+            secret = secret_set(folder.path, placement)
         with secret, meeting_in(folder.path, placement):
             run(OwnPart(folder, point, placement, clock, device, gpus))
     except Exception as error:
@@ -109,9 +113,8 @@ def main(
     except ScalestudyError as error:
         print(f"scalestudy: {error}", file=sys.stderr, flush=True)
         return error.exit_code
-    except (
-        SystemExit
-    ) as error:  # from a task file; exit code 0 would mean that the work is done
+    except SystemExit as error:
+        # From a task file; exit code 0 would mean that the work is done.
         from scalestudy.launch.supervise import exit_code
 
         traceback.print_exc()
@@ -137,10 +140,9 @@ def _work(path: Path, train: Callable[[RunFolder, Placement, PhaseClock], int]) 
             f"{str(path)!r}, which is not a folder on {socket.gethostname()}",
             "Keep studies on a file system that the nodes share.",
         )
+    # From here on, what fails is in the log of this rank.
     _take_output(path, placement)
-    command = next(
-        (name for name in COMMANDS.names() if (path / f"{name}.json").exists()), None
-    )
+    command = _first_named(COMMANDS.names(), path)
     if command is not None:
         from scalestudy.cluster.private_files import meeting_in, secret_set
 
@@ -152,6 +154,14 @@ def _work(path: Path, train: Callable[[RunFolder, Placement, PhaseClock], int]) 
     folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
     folder.refuse_other_job()
     return supervise(folder, placement.rank, lambda: train(folder, placement, clock))
+
+
+def _first_named(names: Sequence[str], folder: Path) -> str | None:
+    """Return the first of these names with a file `NAME.json` in the folder, or None."""
+    for name in names:
+        if (folder / f"{name}.json").exists():
+            return name
+    return None
 
 
 def take_part(
@@ -184,7 +194,8 @@ def take_part(
     from scalestudy.plugins.engines import engine_traits
 
     check_placement(placement, strategy=strategy, workers=workers)
-    seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
+    seen = visible_gpus(os.environ)
+    assigned = assigned_gpus(os.environ)
     used = device_of(device, assigned, seen)
     if used == "gpu":
         refuse_missing(assigned, seen)
@@ -225,6 +236,7 @@ def _take_output(path: Path, placement: Placement) -> None:
     with open(log, "ab", opener=without_following) as file:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
+            # By the descriptor, so that libraries write there, too.
             os.dup2(file.fileno(), stream.fileno())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -240,24 +252,19 @@ def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) 
 
     if "SCALESTUDY_LAUNCHER" in os.environ:
         return
-    near = [gpu.cpus for gpu in visible_gpus(os.environ)] if device == "gpu" else []
-    near = near[: devices * placement.local_size]
-    if len(near) < devices * placement.local_size:  # each process sees only its own
+    of_node = devices * placement.local_size
+    near = []
+    if device == "gpu":
+        near = [gpu.cpus for gpu in visible_gpus(os.environ)][:of_node]
+    if len(near) < of_node:  # each process sees only its own
         near = []
-    need = cpus_per_worker * devices
-    share = own_cores(
-        core_by_core(cores.granted()) if near else cores.granted(),
-        need,
-        placement,
-        near,
-    )
+    granted = cores.granted()
+    if near:
+        granted = core_by_core(granted)
+    share = own_cores(granted, cpus_per_worker * devices, placement, near)
     if share is not None:
         cores.pin_to(share)
     os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))
-
-
-INTERFACES = ("HOROVOD_GLOO_IFACE", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
-"""Variables by which users set the network interface of Gloo and NCCL."""
 
 
 def join_network() -> None:
@@ -295,10 +302,6 @@ def die_with_launcher() -> None:
         from scalestudy.util.child_process import end_with
 
         end_with(int(parent))
-
-
-DROPPED = "SCALESTUDY_LIBRARY_FOLDERS_DROPPED"
-"""Variable with the folders that a restart has dropped from LD_LIBRARY_PATH."""
 
 
 def _load_own_libraries() -> None:

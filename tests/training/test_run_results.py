@@ -124,7 +124,7 @@ def interrupt(*arguments):
     "place",
     [
         "scalestudy.training.rank_run.save_model",
-        "scalestudy.training.gallery.leave",
+        "scalestudy.training.gallery.save_gallery",
         "scalestudy.store.run_folder.write_checksums",
         "scalestudy.store.run_folder.RunFolder.write_result",
     ],

@@ -37,7 +37,9 @@ from scalestudy.util.unused_packages import without_unused
 
 def repeats(size: int) -> tuple[int, int]:
     """Return the number of calls to time and of sums chained in each; the same on every rank."""
-    return (3, 20) if size <= 1024 * 1024 else (1, 4)
+    if size <= 1024 * 1024:
+        return 3, 20
+    return 1, 4
 
 
 class ExchangeTrial(ABC):
@@ -87,7 +89,9 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, request: dict[str, Any]) -> 
     if request["collective"] is None:
         built = trial.build() | {"seconds": time.monotonic() - started}
         if built["gpus"] < request["gpus"]:
-            reason = traits.why_no_gpus(os.environ) if built["cuda"] else None
+            reason = None
+            if built["cuda"]:
+                reason = traits.why_no_gpus(os.environ)
             name = f"{traits.label} {built[traits.name]}"
             built["no_gpus"] = why_not_listed(Build(name, built["cuda"]), reason)
         tell(step="built", **built)
@@ -95,7 +99,8 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, request: dict[str, Any]) -> 
     placement = Placement(
         **{**request["placement"], "hosts": tuple(request["placement"]["hosts"])}
     )
-    kind, device = collective(request["collective"]), request["device"]
+    kind = collective(request["collective"])
+    device = request["device"]
     group = join(
         kind.strategy.name,
         placement,
@@ -147,7 +152,9 @@ def time_calls(
 
     The first call, which connects and compiles, is not timed.
     """
-    call, seconds = trial.sums(group, size, sums, device), []
+    call = trial.sums(group, size, sums, device)
+    seconds = []
+    # One more than is timed: the first call connects and compiles.
     for _ in range(1 + calls):
         started = time.perf_counter()
         call()

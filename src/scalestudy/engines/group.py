@@ -24,7 +24,9 @@ class Group:
     def __init__(
         self, rank: int = 0, size: int = 1, *, communication: str | None = None
     ) -> None:
-        self.rank, self.size, self.communication = rank, size, communication
+        self.rank = rank
+        self.size = size
+        self.communication = communication
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sum an array (float64 or int64) over processes; the same on every rank."""
@@ -39,35 +41,34 @@ class Group:
 
     def share(self, value: NDArray[Any]) -> NDArray[Any]:
         """Return rank 0's array on every rank, bit for bit. Shape and type must be the same on all ranks."""
+        # Rank 0's bytes as integers, plus zeros of all others: a sum of floats could change bits.
         words = _words(value)
-        words = self.host_sum(words if self.rank == 0 else np.zeros_like(words))
-        return np.frombuffer(words.tobytes()[: value.nbytes], value.dtype).reshape(
-            value.shape
-        )
+        if self.rank:
+            words = np.zeros_like(words)
+        shared = self.host_sum(words).tobytes()[: value.nbytes]
+        return np.frombuffer(shared, value.dtype).reshape(value.shape)
 
     def share_arrays(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return rank 0's arrays on every rank, as `share` does, by a single sum."""
         mine = np.frombuffer(b"".join(value.tobytes() for value in values), np.uint8)
         flat = bytearray(self.share(mine))
-        ends = np.cumsum([value.nbytes for value in values])
-        return [
-            np.frombuffer(flat[end - value.nbytes : end], value.dtype).reshape(
-                value.shape
-            )
-            for value, end in zip(values, ends, strict=True)
-        ]
+        shared = []
+        start = 0
+        for value in values:
+            part = flat[start : start + value.nbytes]
+            shared.append(np.frombuffer(part, value.dtype).reshape(value.shape))
+            start += value.nbytes
+        return shared
 
     def mean(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return the mean of each array over processes, in the array's type, by a single sum."""
         flat = np.concatenate([value.ravel().astype(np.float64) for value in values])
-        parts = np.split(
-            self.host_sum(flat) / self.size,
-            np.cumsum([value.size for value in values])[:-1],
-        )
-        return [
-            part.reshape(value.shape).astype(value.dtype)
-            for part, value in zip(parts, values, strict=True)
-        ]
+        ends = np.cumsum([value.size for value in values])
+        parts = np.split(self.host_sum(flat) / self.size, ends[:-1])
+        means = []
+        for part, value in zip(parts, values, strict=True):
+            means.append(part.reshape(value.shape).astype(value.dtype))
+        return means
 
     def gather(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Gather the rows of every rank's arrays (shapes [n, ...]), bit for bit, on every rank.
@@ -77,18 +78,18 @@ class Group:
         """
         if not arrays:
             return []
+        # Each rank fills one row of a table of zeros; the sum of all tables has all rows.
         words = [_words(array) for array in arrays]
         table = np.zeros((self.size, sum(map(len, words))), np.int64)
         table[self.rank] = np.concatenate(words)
-        parts = np.split(
-            self.host_sum(table), np.cumsum([len(row) for row in words])[:-1], axis=1
-        )
-        return [
-            np.frombuffer(
-                b"".join(row.tobytes()[: array.nbytes] for row in part), array.dtype
-            ).reshape(self.size * len(array), *array.shape[1:])
-            for part, array in zip(parts, arrays, strict=True)
-        ]
+        ends = np.cumsum([len(row) for row in words])
+        parts = np.split(self.host_sum(table), ends[:-1], axis=1)
+        gathered = []
+        for part, array in zip(parts, arrays, strict=True):
+            rows = b"".join(row.tobytes()[: array.nbytes] for row in part)
+            shape = (self.size * len(array), *array.shape[1:])
+            gathered.append(np.frombuffer(rows, array.dtype).reshape(shape))
+        return gathered
 
 
 def _words(value: NDArray[Any]) -> NDArray[np.int64]:
@@ -116,12 +117,10 @@ class Replicas:
         slices: Sequence[tuple[int, int]],
         size: int = 1,
     ) -> None:
-        self.group, self.workers, self.slices, self.size = (
-            group,
-            workers,
-            tuple(slices),
-            size,
-        )
+        self.group = group
+        self.workers = workers
+        self.slices = tuple(slices)
+        self.size = size
 
 
 class Joined(NamedTuple):
@@ -169,6 +168,7 @@ def in_buckets(sizes: Sequence[int], limit: int | None) -> Buckets:
     """
     buckets: list[list[int]] = []
     held = 0
+    # Back-propagation reaches the last layers first.
     for index in reversed(range(len(sizes))):
         if not buckets or (limit is not None and held >= limit):
             buckets.append([])
@@ -191,7 +191,8 @@ def in_halves(work: Sequence[int]) -> Buckets:
     Returns:
         Two buckets, or one if the first would hold all gradients.
     """
-    done, first = 0, len(work)
+    done = 0
+    first = len(work)
     while first and 2 * done < sum(work):
         first -= 1
         done += work[first]
@@ -207,8 +208,7 @@ def sum_gradients(
     """All-reduce gradients one bucket at a time and return them in their original order."""
     sums = list(gradients)
     for bucket in buckets:
-        for index, total in zip(
-            bucket, all_reduce([gradients[i] for i in bucket]), strict=True
-        ):
+        totals = all_reduce([gradients[index] for index in bucket])
+        for index, total in zip(bucket, totals, strict=True):
             sums[index] = total
     return sums

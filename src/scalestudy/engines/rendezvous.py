@@ -63,7 +63,9 @@ def meeting_address(placement: Placement) -> str:
             "Ask the site how nodes reach each other.",
         )
     publish(addresses, placement)
-    return addresses[0] if len(addresses) == 1 else ANY
+    if len(addresses) > 1:
+        return ANY
+    return addresses[0]
 
 
 def find_address(placement: Placement) -> str:
@@ -74,8 +76,7 @@ def find_address(placement: Placement) -> str:
     """
     if _one_node(placement):
         return LOOPBACK
-    beside = placement.hosts[placement.rank] == placement.hosts[0]
-    known = own_addresses(placement) if beside else addresses_of(placement.hosts[0])
+    known = _addresses_of_first(placement)
     if not known:
         raise RunError(
             f"an address of {placement.hosts[0]}, the host of rank 0",
@@ -106,41 +107,46 @@ def interface_of(placement: Placement, address: str | None = None) -> str | None
     named = addresses_of(socket.gethostname())
     if named and not ipaddress.ip_address(named[0]).is_loopback:
         return None
-    ways = [address] if placement.rank and address else _others(placement)
-    sources = [source for way in ways for source in _sources(way)]
-    return next(filter(None, map(_holder, sources or outward_addresses())), None)
+    others = _others(placement)
+    if placement.rank and address:
+        others = [address]
+    sources: list[str] = []
+    for other in others:
+        sources += _sources(other)
+    for source in sources or outward_addresses():
+        interface = _holder(source)
+        if interface is not None:
+            return interface
+    return None
 
 
 def own_addresses(placement: Placement) -> list[str]:
     """Return this host's addresses for other nodes: one if names or routes determine it, else all."""
     outward = outward_addresses()
-    named = addresses_of(placement.hosts[placement.rank])
-    routed = (source for other in _others(placement) for source in _sources(other))
-    known = (
-        address
-        for addresses in (named, routed)
-        for address in addresses
-        if address in outward
-    )
-    first = next(known, None)
-    return outward if first is None else [first]
+    for address in addresses_of(placement.hosts[placement.rank]):
+        if address in outward:
+            return [address]
+    for other in _others(placement):
+        for source in _sources(other):
+            if source in outward:
+                return [source]
+    return outward
 
 
 def outward_addresses() -> list[str]:
     """Return IPv4 addresses of interfaces that are up, without loopback and link-local addresses."""
     up = {name for name, state in psutil.net_if_stats().items() if state.isup}
-    held = [
-        ipaddress.ip_address(one.address)
-        for name, addresses in psutil.net_if_addrs().items()
-        if name in up
-        for one in addresses
-        if one.family == socket.AF_INET
-    ]
-    return [
-        str(address)
-        for address in held
-        if not (address.is_loopback or address.is_link_local)
-    ]
+    outward = []
+    for name, addresses in psutil.net_if_addrs().items():
+        if name not in up:
+            continue
+        for one in addresses:
+            if one.family != socket.AF_INET:
+                continue
+            address = ipaddress.ip_address(one.address)
+            if not (address.is_loopback or address.is_link_local):
+                outward.append(str(address))
+    return outward
 
 
 def addresses_of(host: str) -> list[str]:
@@ -154,32 +160,36 @@ def addresses_of(host: str) -> list[str]:
 
 def _reached(placement: Placement) -> str:
     """Return the first address of rank 0 that accepts a connection."""
-    deadline, errors = time.monotonic() + start_within(), dict[str, str]()
+    deadline = time.monotonic() + start_within()
+    errors: dict[str, str] = {}
     while True:
         errors.clear()
         for address in _candidates(placement):
             try:
+                # Rank 0 may not listen yet, or not at this of its addresses.
                 with socket.create_connection(
                     (address, placement.port), timeout=CONNECT_WITHIN
                 ):
                     return address
             except OSError as error:
                 errors[address] = str(error)
-        nowhere = (
-            not errors and MEETING not in os.environ
-        )  # no name to resolve and no published address
+        # No name to resolve, and nobody publishes an address: waiting would not help.
+        nowhere = not errors and MEETING not in os.environ
         if nowhere or time.monotonic() > deadline:
             break
         time.sleep(0.05)
     tried = "; ".join(f"{address}: {error}" for address, error in errors.items())
     host = placement.hosts[0]
+    action = "a firewall between the nodes looks the same."
+    if not tried:
+        tried = (
+            f"no address of {host}, which does not resolve on {socket.gethostname()}"
+        )
+        action = "ask the site for names of nodes that resolve on all nodes."
     raise RunError(
         f"rank 0 to listen at port {placement.port} of {host} within {start_within():.0f} s",
-        tried
-        or f"no address of {host}, which does not resolve on {socket.gethostname()}",
-        "Look into rank 0's log; a firewall between the nodes looks the same."
-        if tried
-        else "Look into rank 0's log; ask the site for names of nodes that resolve on all nodes.",
+        tried,
+        f"Look into rank 0's log; {action}",
     )
 
 
@@ -190,16 +200,17 @@ def _candidates(placement: Placement) -> Iterator[str]:
         return
     announced = published(placement)
     yield from announced
-    named = addresses_of(placement.hosts[0])
-    if (
-        placement.hosts[placement.rank] == placement.hosts[0]
-    ):  # the same result as on rank 0
-        named = own_addresses(placement)
-    yield from (
-        address
-        for address in named
-        if address not in announced and not ipaddress.ip_address(address).is_loopback
-    )
+    for address in _addresses_of_first(placement):
+        if address not in announced and not ipaddress.ip_address(address).is_loopback:
+            yield address
+
+
+def _addresses_of_first(placement: Placement) -> list[str]:
+    """Return the addresses of rank 0 as seen from this host; on its own host, the ones that it finds itself."""
+    first = placement.hosts[0]
+    if placement.hosts[placement.rank] == first:
+        return own_addresses(placement)
+    return addresses_of(first)
 
 
 def _one_node(placement: Placement) -> bool:
@@ -220,21 +231,15 @@ def _sources(host: str) -> Iterator[str]:
     for address in addresses_of(host):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
-                probe.connect(
-                    (address, 9)
-                )  # sends nothing; the kernel only chooses the route
+                # It sends nothing; the kernel only chooses the route.
+                probe.connect((address, 9))
             except OSError:
                 continue
             yield str(probe.getsockname()[0])
 
 
 def _holder(address: str) -> str | None:
-    interfaces = psutil.net_if_addrs().items()
-    return next(
-        (
-            name
-            for name, held in interfaces
-            if any(one.address == address for one in held)
-        ),
-        None,
-    )
+    for name, held in psutil.net_if_addrs().items():
+        if any(one.address == address for one in held):
+            return name
+    return None

@@ -35,9 +35,10 @@ class OneProcess(Group):
 
 def hold_secret() -> str:
     """Return the run's secret, and remember it, since Horovod's rendezvous takes it from the environment."""
-    if secret := os.environ.get(SECRET, ""):
+    secret = os.environ.get(SECRET, "")
+    if secret:
         _held[:] = [secret]
-    return _held[0] if _held else ""
+    return next(iter(_held), "")
 
 
 class SecretGroup(Group):
@@ -64,6 +65,7 @@ class SecretGroup(Group):
                 "Start the script with scalestudy launch, also under srun.",
             )
         self._address = find_address(placement), _port(placement, placement.port)
+        # Who does not know it cannot connect, nor read or send values.
         self._key = bytes.fromhex(secret)
         self._peers: dict[int, Connection] = {}
         self._arrived = threading.Condition()
@@ -131,6 +133,7 @@ class SecretGroup(Group):
         return self._peers[rank]
 
     def _send(self, rank: int, value: Any) -> None:
+        # JSON and not pickle: what another process sends must not be able to run code.
         text = json.dumps(value, default=lambda array: np.asarray(array).tolist())
         try:
             self._peer(rank).send_bytes(text.encode())
@@ -157,4 +160,6 @@ class SecretGroup(Group):
 def _port(placement: Placement, first: int) -> int:
     """Return a port that neither TensorFlow nor Horovod takes: see `launch.reserve.grant`."""
     one_node = len(set(placement.hosts)) == 1
-    return first + (placement.size if one_node else PORT_BLOCK - 1)
+    if one_node:
+        return first + placement.size
+    return first + PORT_BLOCK - 1

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scalestudy.config.catalog import PREFIX, applications
 from scalestudy.config.settings import ResolvedTrain
-from scalestudy.tasks.task import DataInfo
+from scalestudy.tasks.task import DataInfo, output_dtype
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import locate_error
 
@@ -45,12 +45,11 @@ def application_task(task: str) -> Any:
     name = task.removeprefix(PREFIX)
     if not callable(getattr(keras.applications, name, None)):
         close = difflib.get_close_matches(name, applications(), n=3, cutoff=0.4)
+        action = f"Choose one of {', '.join(applications())}."
+        if close:
+            action = f"Did you mean {' or '.join(close)}?"
         raise UserError(
-            "the name of a model of keras.applications after keras:",
-            name,
-            f"Did you mean {' or '.join(close)}?"
-            if close
-            else f"Choose one of {', '.join(applications())}.",
+            "the name of a model of keras.applications after keras:", name, action
         )
 
     def model(data: DataInfo, train: ResolvedTrain) -> keras.Model:
@@ -78,13 +77,13 @@ def classifier(
     inputs = keras.Input(data.input_shape)
     x = prepared_input(inputs, name, train)
     x = backbone(name, tuple(x.shape[1:]), train.weights)(x)
-    x = layers.GlobalAveragePooling2D()(x) if len(x.shape) == 4 else x
-    x = layers.Dense(hidden, activation="relu")(x) if hidden else x
+    if len(x.shape) == 4:
+        x = layers.GlobalAveragePooling2D()(x)
+    if hidden:
+        x = layers.Dense(hidden, activation="relu")(x)
     x = layers.Dense(data.classes)(x)
-    dtype = None if keras.config.floatx() == "float64" else "float32"
-    return keras.Model(
-        inputs, layers.Activation("softmax", dtype=dtype)(x), name=name.lower()
-    )
+    outputs = layers.Activation("softmax", dtype=output_dtype())(x)
+    return keras.Model(inputs, outputs, name=name.lower())
 
 
 def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
@@ -100,11 +99,9 @@ def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
             f"{channels} channels",
             "Keep the channels that matter, or write your own task.",
         )
-    x = (
-        layers.Concatenate(name="grey_three_times")([inputs] * 3)
-        if channels == 1
-        else inputs
-    )
+    x = inputs
+    if channels == 1:
+        x = layers.Concatenate(name="grey_three_times")([inputs] * 3)
     if train.input_scaling != "pretrained":
         return x
     order, scale, offset = preprocessing(name)
@@ -126,6 +123,7 @@ def preprocessing(name: str) -> tuple[list[int], list[float], list[float]]:
         image = np.array(pixel, np.float32).reshape(1, 1, 1, 3) * 255
         return np.asarray(function(image), np.float64).reshape(3)
 
+    # The function is affine: its value at 0 is the offset, the differences are the factors.
     offset = of([0, 0, 0])
     factors = np.stack([of(np.eye(3)[channel]) - offset for channel in range(3)])
     order = [int(np.argmax(np.abs(factors[:, channel]))) for channel in range(3)]
@@ -139,7 +137,9 @@ def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Mo
     Raises:
         UserError: If the weights are missing or do not fit, or if images are too small for the model.
     """
-    source = None if weights in (NONE, None) else str(weights)
+    source = None
+    if weights not in (NONE, None):
+        source = str(weights)
     if source not in (None, IMAGENET) and not Path(str(source)).is_file():
         raise UserError(
             f'"imagenet", "none" or a file of weights for {name} as train.weights',
@@ -170,11 +170,8 @@ def _explain(
             f"Run `scalestudy data prepare STUDY` where there is a network, or fetch {address} and put it"
             ' there; train.weights = "PATH" takes a file anywhere, and "none" trains from scratch.',
         )
-    if (
-        source is not None
-        and "input_shape" not in str(error)
-        and "nput size" not in str(error)
-    ):
+    of_size = "input_shape" in str(error) or "nput size" in str(error)
+    if source is not None and not of_size:
         return UserError(
             f"weights of {name} without its top layers",
             f"{source}: {locate_error(error)}",

@@ -47,7 +47,8 @@ def store_samples(request: dict[str, Any], say: Say) -> None:
     """
     module = import_file(Path(request["file"]))
     given = module.read(DataSettings.model_validate(request["data"]))
-    last, count = 0.0, length_of(given)
+    last = 0.0
+    count = length_of(given)
 
     def on_progress(done: int) -> None:
         nonlocal last
@@ -80,11 +81,9 @@ def samples_of(given: Any) -> Iterator[Samples]:
     if not _is_split(given):
         yield from _samples(given, None)
         return
-    unknown = given.keys() - set(SPLITS)
-    if unknown or (
-        not {"train", "validation"} <= given.keys()
-        and not {"train", "test"} <= given.keys()
-    ):
+    names = set(given.keys())
+    complete = {"train", "validation"} <= names or {"train", "test"} <= names
+    if not complete or names - set(SPLITS):
         raise UserError(
             'a dictionary with "train" and "validation" (or "test") from read(data)',
             f"{', '.join(map(repr, given))}",
@@ -98,10 +97,17 @@ def samples_of(given: Any) -> Iterator[Samples]:
 def length_of(given: Any) -> int | None:
     """Return the number of samples, or None if it is not known in advance."""
     if _is_split(given):
-        lengths = [length_of(part) for part in given.values()]
-        return None if None in lengths else sum(length or 0 for length in lengths)
+        total = 0
+        for part in given.values():
+            length = length_of(part)
+            if length is None:
+                return None
+            total += length
+        return total
     if isinstance(given, tuple):
-        return len(leaves(given[0])[0]) if given and _sized(given[0]) else None
+        if given and _sized(given[0]):
+            return len(leaves(given[0])[0])
+        return None
     try:
         return len(given)
     except TypeError:  # a generator, or a tf.data.Dataset of unknown length
@@ -125,11 +131,8 @@ def _samples(given: Any, split: str | None) -> Iterator[Samples]:
             "Return loader.dataset: batch_size under [train] makes the batches. What collate_fn does to a "
             "sample belongs into the Dataset; sequences = [...] in the file pads those of different length.",
         )
-    if (
-        not isinstance(given, Iterable)
-        and hasattr(given, "__getitem__")
-        and hasattr(given, "__len__")
-    ):
+    indexed = hasattr(given, "__getitem__") and hasattr(given, "__len__")
+    if indexed and not isinstance(given, Iterable):
         given = map(given.__getitem__, range(len(given)))  # a Dataset of PyTorch
     if not isinstance(given, Iterable) or isinstance(given, Mapping | str | np.ndarray):
         raise _another_form(given)
@@ -139,21 +142,22 @@ def _samples(given: Any, split: str | None) -> Iterator[Samples]:
         inputs, targets = (
             map_columns(lambda value: [value], side) for side in sample[:2]
         )
-        yield Samples(
-            split, inputs, targets, [str(sample[2])] if len(sample) == 3 else None, 1
-        )
+        group = None
+        if len(sample) == 3:
+            group = [str(sample[2])]
+        yield Samples(split, inputs, targets, group, 1)
 
 
 def _of_arrays(given: tuple[Any, ...], split: str | None) -> Iterator[Samples]:
     if len(given) not in (2, 3) or not all(map(_sized, given)):
         raise _another_form(given)
-    lengths = {
-        f"{side}{'' if name is None else f' {name!r}'}": len(column)
-        for side, columns in zip(("inputs", "targets", "groups"), given, strict=False)
-        for name, column in (
-            columns.items() if isinstance(columns, Mapping) else [(None, columns)]
-        )
-    }
+    lengths = {}
+    for side, columns in zip(("inputs", "targets", "groups"), given, strict=False):
+        if isinstance(columns, Mapping):
+            for name, column in columns.items():
+                lengths[f"{side} {name!r}"] = len(column)
+        else:
+            lengths[side] = len(columns)
     count = next(iter(lengths.values()))
     if set(lengths.values()) != {count}:
         raise UserError(
@@ -162,7 +166,9 @@ def _of_arrays(given: tuple[Any, ...], split: str | None) -> Iterator[Samples]:
             "Return one entry per sample along the first axis of each.",
         )
     columns = [map_columns(_array, side) for side in given[:2]]
-    groups = [str(group) for group in given[2]] if len(given) == 3 else None
+    groups: list[str] | None = None
+    if len(given) == 3:
+        groups = list(map(str, given[2]))
     for start in range(0, count, AT_ONCE):
         stop = min(start + AT_ONCE, count)
         part = operator.itemgetter(slice(start, stop))
@@ -181,16 +187,16 @@ def _sized(given: Any) -> bool:
 
 def _array(column: Any) -> Any:
     """Convert tensors and data-frame columns to arrays; keep lists, which may hold sequences."""
-    return column if isinstance(column, list | tuple) else np.asarray(column)
+    if isinstance(column, list | tuple):
+        return column
+    return np.asarray(column)
 
 
 def _another_form(given: Any, what: str = "") -> UserError:
-    length = f" of {len(given)}" if isinstance(given, tuple) else ""
-    return UserError(
-        f"{FORMS}, from read(data)",
-        f"{what}{type(given).__name__}{length}",
-        "Return one of these.",
-    )
+    received = f"{what}{type(given).__name__}"
+    if isinstance(given, tuple):
+        received += f" of {len(given)}"
+    return UserError(f"{FORMS}, from read(data)", received, "Return one of these.")
 
 
 def _action_of(error: BaseException) -> str:
@@ -213,7 +219,8 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     Returns:
         {"notes": […]}, likely mistakes.
     """
-    path, engine = request["file"], engine_traits(request.get("engine", DEFAULT))
+    path = request["file"]
+    engine = engine_traits(request.get("engine", DEFAULT))
     os.environ.update(
         process_environment(os.environ, engine, gpus=(), quiet=True).values
     )
@@ -233,19 +240,20 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
         )
 
     train = request.get("train")
-    resolved = (
-        task_defaults(path).complete_train(TrainSettings())
-        if train is None
-        else ResolvedTrain.model_validate(train)
-    )
+    if train is None:
+        resolved = task_defaults(path).complete_train(TrainSettings())
+    else:
+        resolved = ResolvedTrain.model_validate(train)
     limit_time()
     module = module_of(path)
+    # What needs no data is checked before data are prepared, which may take long.
     refuse_incomplete(module, resolved)
     if "prepared" not in request:
         return {"notes": []}
     prepared = Prepared.open(request["prepared"])
     data = DataInfo.of(prepared)
     limit_time(FETCHED_WITHIN)
+    # Building may download pretrained weights, which is why it has hours.
     task = task_of(module, data, resolved)
     refuse_weights(task, path, resolved.weights)
     # A full temporary folder is no error of the model: suppress OSError.
@@ -283,7 +291,9 @@ def main(work: str, text: str) -> NoReturn:
             f"read(data) of {file} to give samples",
             _action_of,
         )
-    answer_and_exit(lambda _: build(request), f"a task file that works: {file}", remedy_for)
+    answer_and_exit(
+        lambda _: build(request), f"a task file that works: {file}", remedy_for
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import keras
 from keras import layers
 
-from scalestudy.tasks.task import DataInfo
+from scalestudy.tasks.task import DataInfo, output_dtype
 
 kind = "classes"
 data = "digits"
@@ -16,7 +16,6 @@ def cnn(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
     Returns:
         A model from [B, H, W, C] to probabilities [B, classes].
     """
-    dtype = None if keras.config.floatx() == "float64" else "float32"
     return keras.Sequential(
         [
             keras.Input(input_shape),
@@ -28,7 +27,7 @@ def cnn(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
             layers.Dense(128, activation="relu"),
             layers.Dropout(0.5),
             layers.Dense(classes),
-            layers.Activation("softmax", dtype=dtype),
+            layers.Activation("softmax", dtype=output_dtype()),
         ],
         name="cnn",
     )

@@ -39,9 +39,10 @@ REMEDIES = {
 
 def remedy_for(error: BaseException, otherwise: str = REMEDY) -> str:
     """Return what to do about an error in a task file."""
-    return next(
-        (text for words, text in REMEDIES.items() if words in str(error)), otherwise
-    )
+    for words, text in REMEDIES.items():
+        if words in str(error):
+            return text
+    return otherwise
 
 
 def import_file(path: Path) -> ModuleType:
@@ -54,7 +55,9 @@ def import_file(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Classes of the file are looked up by their module's name, as by dataclasses and pickle.
     sys.modules[spec.name] = module
+    # So that the file can import what lies beside it, as when it is run with python.
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)

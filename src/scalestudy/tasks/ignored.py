@@ -60,11 +60,12 @@ def refuse_ignored_names(module: ModuleType) -> None:
             )
     optimizer = getattr(module, "optimizer", None)
     if optimizer is not None and not callable(optimizer):
+        received = type(optimizer).__name__
+        if isinstance(optimizer, str):
+            received = f"optimizer = {optimizer!r}"
         raise UserError(
             f"an optimizer by its name under [train], not in {module.__file__}",
-            f"optimizer = {optimizer!r}"
-            if isinstance(optimizer, str)
-            else type(optimizer).__name__,
+            received,
             'Remove it, and write optimizer = "adam" and learning_rate under [train]; a PyTorch task may '
             "define optimizer(model, rate).",
         )
@@ -78,13 +79,10 @@ def _is_used(module: ModuleType, name: str) -> bool:
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "fit":
             of_fit.update(ast.walk(node))
     for node in ast.walk(tree):
-        read = (
-            isinstance(node, ast.Name)
-            and node.id == name
-            and isinstance(node.ctx, ast.Load)
-        )
-        if read and node not in of_fit:
-            return True
+        match node:
+            case ast.Name(id=read, ctx=ast.Load()) if read == name:
+                if node not in of_fit:
+                    return True
     return False
 
 

@@ -23,6 +23,20 @@ from scalestudy.util.registry import Registry
 
 LOGITS = "_keras_logits"
 """Private attribute in which Keras keeps the logits of a softmax or sigmoid."""
+Loss = Callable[[Any, Any], Any]
+"""(targets, outputs) -> losses of shape [B]."""
+TINY = 1e-7
+"""Lower bound of the arguments of roots and powers, to keep their derivatives finite."""
+NAMED: Registry[Callable[..., Loss]] = Registry(
+    "scalestudy.losses",
+    lambda: {
+        "bce": cross_entropy,
+        "cross_entropy": cross_entropy,
+        "focal": focal,
+        "dice": dice,
+    },
+)
+"""Losses by their names in study and task files."""
 
 
 def constant(numbers: float | tuple[float, ...], like: Any) -> Any:
@@ -34,9 +48,8 @@ def constant(numbers: float | tuple[float, ...], like: Any) -> Any:
     dtype = keras.backend.standardize_dtype(like.dtype)
     if keras.backend.backend() == "torch":
         return _on_device(numbers, dtype, str(like.device))
-    return keras.ops.convert_to_tensor(
-        np.asarray(numbers, dtype)
-    )  # part of the graph that is being traced
+    # Part of the graph that is being traced, so there is nothing to keep.
+    return keras.ops.convert_to_tensor(np.asarray(numbers, dtype))
 
 
 @lru_cache(maxsize=256)
@@ -77,7 +90,8 @@ def widen(outputs: Any) -> Any:
     ops = keras.ops
     if keras.backend.standardize_dtype(outputs.dtype) not in ("float16", "bfloat16"):
         return outputs
-    wide, logits = ops.cast(outputs, "float32"), getattr(outputs, LOGITS, None)
+    wide = ops.cast(outputs, "float32")
+    logits = getattr(outputs, LOGITS, None)
     if logits is not None:
         setattr(wide, LOGITS, ops.cast(logits, "float32"))
     return wide
@@ -88,7 +102,8 @@ def total(truths: Any) -> Any:
 
     Rows are summed in float32, which is exact for ones, and the sums of rows in float64.
     """
-    ops, axes = keras.ops, len(truths.shape) - 1
+    ops = keras.ops
+    axes = len(truths.shape) - 1
     rows = ops.cast(truths, "float32")
     if axes > 1:
         rows = ops.sum(rows, axis=axes - 1)
@@ -99,13 +114,9 @@ def total(truths: Any) -> Any:
 def mean_over_rest(losses: Any) -> Any:
     """Return the mean of `losses` [B, ...] over all axes but the first, shape [B]."""
     rest = tuple(range(1, len(losses.shape)))
-    return keras.ops.mean(losses, axis=rest) if rest else losses
-
-
-Loss = Callable[[Any, Any], Any]
-"""(targets, outputs) -> losses of shape [B]."""
-TINY = 1e-7
-"""Lower bound of the arguments of roots and powers, to keep their derivatives finite."""
+    if not rest:
+        return losses
+    return keras.ops.mean(losses, axis=rest)
 
 
 def cross_entropy(data: DataInfo) -> Loss:
@@ -147,32 +158,30 @@ def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
     half = max(smooth / 2, TINY)
 
     def losses(targets: Any, outputs: Any) -> Any:
-        ops, outputs = keras.ops, widen(outputs)
+        ops = keras.ops
+        outputs = widen(outputs)
         targets, valid = split_ignored(targets, data.ignore)
-        single = outputs.shape[-1] == 1
-        true = ops.expand_dims(targets, -1) if single else is_of(targets, data.classes)
-        true = ops.cast(true, outputs.dtype)
+        if outputs.shape[-1] == 1:
+            labels = ops.expand_dims(targets, -1)
+        else:
+            labels = is_of(targets, data.classes)
+        true = ops.cast(labels, outputs.dtype)
         if valid is not None:
             counted = ops.cast(ops.expand_dims(valid, -1), outputs.dtype)
-            true, outputs = true * counted, outputs * counted
-        both, axes = true * outputs, tuple(range(1, len(outputs.shape) - 1))
+            true = true * counted
+            outputs = outputs * counted
+        both = true * outputs
+        axes = tuple(range(1, len(outputs.shape) - 1))
         if axes:
-            both, true, outputs = (
-                ops.sum(values, axis=axes) for values in (both, true, outputs)
-            )
-        index = (both + half) / (
-            both + 0.5 * (outputs - both) + 0.5 * (true - both) + half
-        )
+            both = ops.sum(both, axis=axes)
+            true = ops.sum(true, axis=axes)
+            outputs = ops.sum(outputs, axis=axes)
+        # Halved above and below: of equal sums, the quotient is then exactly 1.
+        mean = both + 0.5 * (outputs - both) + 0.5 * (true - both)
+        index = (both + half) / (mean + half)
         return ops.mean(1.0 - index, axis=-1)
 
     return losses
-
-
-NAMED: Registry[Callable[..., Loss]] = Registry(
-    "scalestudy.losses",
-    lambda: {"bce": bce, "cross_entropy": cross_entropy, "focal": focal, "dice": dice},
-)
-"""Losses by their names in study and task files."""
 
 
 def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
@@ -182,10 +191,12 @@ def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
     ]
 
     def losses(targets: Any, outputs: Any) -> Any:
-        values = [
-            loss(targets, outputs) if weight == 1 else weight * loss(targets, outputs)
-            for weight, loss in parts
-        ]
+        values = []
+        for weight, loss in parts:
+            value = loss(targets, outputs)
+            if weight != 1:  # a product by 1 would be an operator in each step
+                value = weight * value
+            values.append(value)
         return sum(values[1:], values[0])
 
     return losses
@@ -193,10 +204,14 @@ def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
 
 def _entropies(targets: Any, outputs: Any) -> Any:
     """Return the cross-entropy of each label, shape [B, ...]."""
-    ops, outputs = keras.ops, widen(outputs)
+    ops = keras.ops
+    outputs = widen(outputs)
+    # From logits where they are known: the logarithm of a rounded probability loses its digits.
     logits = getattr(outputs, LOGITS, None)
     known = logits is not None
-    values = logits if known else outputs
+    values = outputs
+    if known:
+        values = logits
     if outputs.shape[-1] == 1:
         true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
         return keras.losses.binary_crossentropy(true, values, from_logits=known)
@@ -210,11 +225,12 @@ def _average(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
     ops = keras.ops
     if data.class_weights is not None:
         weights = constant(data.class_weights, losses)
-        losses = losses * ops.sum(
-            ops.cast(is_of(targets, data.classes), losses.dtype) * weights, axis=-1
-        )
+        classes = ops.cast(is_of(targets, data.classes), losses.dtype)
+
+        losses = losses * ops.sum(classes * weights, axis=-1)
     if valid is None:
         return mean_over_rest(losses)
-    counted, rest = ops.cast(valid, losses.dtype), tuple(range(1, len(losses.shape)))
+    counted = ops.cast(valid, losses.dtype)
+    rest = tuple(range(1, len(losses.shape)))
     labels = ops.maximum(ops.sum(counted, axis=rest), constant(1, losses))
     return ops.sum(losses * counted, axis=rest) / labels

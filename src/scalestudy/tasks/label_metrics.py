@@ -17,6 +17,19 @@ from scalestudy.tasks.label_losses import (
 from scalestudy.util.registry import Registry
 
 Values = NDArray[np.float64]
+NAMED: Registry[Callable[..., keras.Metric]] = Registry(
+    "scalestudy.metrics",
+    lambda: {
+        "iou": IoU,
+        "dice": Dice,
+        "accuracy": Accuracy,
+        "top_k": TopK,
+        "precision": Precision,
+        "recall": Recall,
+        "f1": F1,
+    },
+)
+"""Metrics for classes, by their names in study and task files: (number of classes, ignored value, name=…)."""
 
 
 class ClassMetric(keras.Metric):
@@ -25,7 +38,8 @@ class ClassMetric(keras.Metric):
     Sums are float64: float32 cannot count beyond 2^24 pixels, which 22 images of 768 x 1024 exceed.
     """
 
-    better, bounded = "higher", True
+    better = "higher"
+    bounded = True
 
     def __init__(
         self,
@@ -37,7 +51,8 @@ class ClassMetric(keras.Metric):
         super().__init__(
             name=name or type(self).__name__.lower(), dtype="float64", **given
         )
-        self.classes, self.ignore = classes, ignore
+        self.classes = classes
+        self.ignore = ignore
         self._make_sums()
 
     def _make_sums(self) -> None:
@@ -62,42 +77,38 @@ class Overlap(ClassMetric):
     """
 
     def _make_sums(self) -> None:
-        shape = (1 if self.classes == 2 else self.classes,)
-        self.intersection, self.true = (
-            self.sums("intersection", shape),
-            self.sums("true", shape),
-        )
-        self.predicted, self.seen = self.sums("predicted", shape), self.sums("seen")
+        shape = (self.classes,)
+        if self.classes == 2:
+            shape = (1,)  # the foreground alone
+        self.intersection = self.sums("intersection", shape)
+        self.true = self.sums("true", shape)
+        self.predicted = self.sums("predicted", shape)
+        self.seen = self.sums("seen")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch: classes [B] or [B, H, W], outputs [..., 1] or [..., classes]; no weights."""
         ops = keras.ops
         y_true, valid = split_ignored(y_true, self.ignore)
-        if self.classes == 2:
-            true = ops.expand_dims(ops.cast(y_true, "int64") == 1, -1)
-            single = y_pred.shape[-1] == 1
-            predicted = (
-                y_pred >= 0.5 if single else ops.expand_dims(likeliest(y_pred) == 1, -1)
-            )
+        if self.classes != 2:
+            true = is_of(y_true, self.classes)
+            predicted = is_of(likeliest(y_pred), self.classes)
         else:
-            true, predicted = (
-                is_of(y_true, self.classes),
-                is_of(likeliest(y_pred), self.classes),
-            )
+            true = ops.expand_dims(ops.cast(y_true, "int64") == 1, -1)
+            if y_pred.shape[-1] == 1:
+                predicted = y_pred >= 0.5
+            else:
+                predicted = ops.expand_dims(likeliest(y_pred) == 1, -1)
         if valid is None:
             rows = ops.shape(y_true)[0]
-            known = isinstance(
+            if not isinstance(
                 rows, int
-            )  # else a tensor, in a graph for batches of any size
-            seen = np.prod(y_true.shape[1:], dtype="float64") * (
-                rows if known else ops.cast(rows, "float64")
-            )
+            ):  # a tensor, in a graph for batches of any size
+                rows = ops.cast(rows, "float64")
+            seen = np.prod(y_true.shape[1:], dtype="float64") * rows
         else:
             valid = ops.expand_dims(valid, -1)
-            true, predicted = (
-                ops.logical_and(true, valid),
-                ops.logical_and(predicted, valid),
-            )
+            true = ops.logical_and(true, valid)
+            predicted = ops.logical_and(predicted, valid)
             seen = total(valid)[0]
         both = ops.logical_and(true, predicted)
         for variable, labels in (
@@ -119,29 +130,32 @@ class Overlap(ClassMetric):
     def result(self) -> Any:
         """Return the metric, a scalar."""
         values = self._of_classes(*self._counts())
-        return float(np.nanmean(values)) if np.isfinite(values).any() else 1.0
+        if not np.isfinite(values).any():
+            return 1.0
+        return float(np.nanmean(values))
 
     def parts(self) -> dict[int, float]:
         """Return the values of classes by index, of both if there are two, without classes that have none."""
-        both, true, predicted = counts = self._counts()
+        both, true, predicted = self._counts()
         if self.classes == 2:
+            # Only the foreground is counted; the background is all the rest.
             seen = float(keras.ops.convert_to_numpy(self.seen))
-            first = (seen - true - predicted + both, seen - true, seen - predicted)
-            counts = tuple(
-                np.concatenate(pair) for pair in zip(first, counts, strict=True)
-            )  # type: ignore[assignment]
-        values = self._of_classes(*counts)
-        return {
-            index: float(value)
-            for index, value in enumerate(values)
-            if np.isfinite(value)
-        }
+            neither = seen - true - predicted + both
+            both = np.concatenate([neither, both])
+            true = np.concatenate([seen - true, true])
+            predicted = np.concatenate([seen - predicted, predicted])
+        parts = {}
+        for index, value in enumerate(self._of_classes(both, true, predicted)):
+            if np.isfinite(value):
+                parts[index] = float(value)
+        return parts
 
 
 def ratio(above: Values, below: Values, occurring: Values) -> Values:
     """Return `above` / `below`, 0 where `below` is 0, and NaN for classes that do not occur."""
     safe = np.where(below > 0, below, 1.0)
-    return np.where(occurring > 0, np.where(below > 0, above / safe, 0.0), np.nan)
+    values = np.where(below > 0, above / safe, 0.0)
+    return np.where(occurring > 0, values, np.nan)
 
 
 class IoU(Overlap):
@@ -201,10 +215,11 @@ class Accuracy(ClassMetric):
         ops = keras.ops
         y_true, valid = split_ignored(y_true, self.ignore)
         right = self._right(y_true, y_pred)
-        counted = ops.ones_like(right) if valid is None else valid
-        self.sum.assign(
-            self.sum + total(ops.expand_dims(ops.logical_and(right, counted), -1))[0]
-        )
+        counted = valid
+        if valid is None:
+            counted = ops.ones_like(right)
+        hits = ops.expand_dims(ops.logical_and(right, counted), -1)
+        self.sum.assign(self.sum + total(hits)[0])
         self.seen.assign(self.seen + total(ops.expand_dims(counted, -1))[0])
 
     def result(self) -> Any:
@@ -227,32 +242,16 @@ class TopK(Accuracy):
         self.k = k
 
     def _right(self, true: Any, outputs: Any) -> Any:
-        ops, values = keras.ops, outputs
+        ops = keras.ops
+        values = outputs
         if outputs.shape[-1] == 1:  # the probability of the second of two classes
             values = ops.concatenate([1 - outputs, outputs], axis=-1)
-        of_true = ops.where(
-            is_of(true, self.classes), values, constant(-np.inf, values)
-        )
-        above = ops.cast(
-            ops.greater(values, ops.max(of_true, axis=-1, keepdims=True)), "float32"
-        )
+        classes = is_of(true, self.classes)
+        of_true = ops.where(classes, values, constant(-np.inf, values))
+        highest = ops.max(of_true, axis=-1, keepdims=True)
+        above = ops.cast(ops.greater(values, highest), "float32")
         return ops.sum(above, axis=-1) < float(self.k)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that create the same metric."""
         return super().get_config() | {"k": self.k}
-
-
-NAMED: Registry[Callable[..., keras.Metric]] = Registry(
-    "scalestudy.metrics",
-    lambda: {
-        "iou": IoU,
-        "dice": Dice,
-        "accuracy": Accuracy,
-        "top_k": TopK,
-        "precision": Precision,
-        "recall": Recall,
-        "f1": F1,
-    },
-)
-"""Metrics for classes, by their names in study and task files: (number of classes, ignored value, name=…)."""

@@ -92,7 +92,9 @@ def module_of(task: str) -> ModuleType:
         from scalestudy.tasks.applications import application_task
 
         return application_task(task)
-    return TASKS.get(task) if task in TASKS else import_file(Path(task))
+    if task in TASKS:
+        return TASKS.get(task)
+    return import_file(Path(task))
 
 
 def refuse_incomplete(module: ModuleType, train: ResolvedTrain) -> None:
@@ -118,7 +120,8 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     `loss` and `metrics` may be functions of the data, if they depend on the classes or on padding. `better`
     is the better direction of metrics that are not Keras's: `better = {"psnr": "higher"}`.
     """
-    model, file = _model(module, data, train), str(module.__file__)
+    model = _model(module, data, train)
+    file = str(module.__file__)
     if train.loss is not None or train.metrics is not None:
         _refuse_other_outputs(model, data)
     if train.loss is None:
@@ -127,18 +130,21 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         loss = resolve_loss(model, train.loss, data, "train.loss")
     if train.metrics is None:
         given = _needed(module, "metrics")
-        given = given(data) if of_data_alone(given) else given
+        if of_data_alone(given):
+            given = given(data)
         metrics, senses = metrics_of(given, getattr(module, "better", {}), file, data)
     else:
-        terms = [metric_term(text) for text in train.metrics]
-        metrics, senses = metrics_of(
-            {metric_key(term): make_metric(term, data) for term in terms},
-            {},
-            "train.metrics",
-        )
+        chosen = {}
+        for text in train.metrics:
+            term = metric_term(text)
+            chosen[metric_key(term)] = make_metric(term, data)
+        metrics, senses = metrics_of(chosen, {}, "train.metrics")
+    # Wrapped here, where the shape of the outputs is known.
     metrics = with_rows(metrics, _outputs_of(model, data), data.ignore)
     callbacks = getattr(module, "callbacks", [])
-    callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
+    if inspect.isfunction(callbacks):
+        callbacks = callbacks()
+    callbacks = list(callbacks)
     refuse_ignored_callbacks(callbacks, file)
     return Task(
         model,
@@ -162,25 +168,21 @@ def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
     if isinstance(model, keras.Model):
         return {}
     of_file = keras.metrics.MeanMetricWrapper
-    return {
-        name: model.probabilities
-        for name, metric in metrics.items()
-        if type(metric) is not of_file
-    }
+    names = [name for name, metric in metrics.items() if type(metric) is not of_file]
+    return dict.fromkeys(names, model.probabilities)
 
 
 def _hooks(module: ModuleType) -> dict[str, Any]:
     """Return the optional functions of a task file."""
     found = {name: hook(module, name) for name in HOOKS}
-    name = next(
-        (name for name in ("optimizer", "scheduler") if found[name] is not None), None
-    )
-    if name is not None and keras.backend.backend() != "torch":
-        raise UserError(
-            f"an engine that takes {name}(...) of {module.__file__}",
-            f"Keras on {keras.backend.backend()}",
-            f"Take a strategy of PyTorch, or remove {name}(...) and choose an optimizer under [train].",
-        )
+    backend = keras.backend.backend()
+    for name in ("optimizer", "scheduler"):
+        if found[name] is not None and backend != "torch":
+            raise UserError(
+                f"an engine that takes {name}(...) of {module.__file__}",
+                f"Keras on {backend}",
+                f"Take a strategy of PyTorch, or remove {name}(...) and choose an optimizer under [train].",
+            )
     return found
 
 
@@ -190,7 +192,8 @@ def hook(module: ModuleType, name: str, arguments: str = "") -> Any:
     Raises:
         UserError: If it does not accept `arguments`.
     """
-    function, arguments = getattr(module, name, None), arguments or HOOKS[name]
+    function = getattr(module, name, None)
+    arguments = arguments or HOOKS[name]
     if function is None:
         return None
     try:
@@ -206,24 +209,27 @@ def hook(module: ModuleType, name: str, arguments: str = "") -> Any:
 
 def definitions_of(module: ModuleType) -> dict[str, Any]:
     """Return classes and functions of a module by name; Keras needs them to load a saved model."""
-    return {
-        name: value
-        for name, value in vars(module).items()
-        if inspect.isclass(value) or inspect.isfunction(value)
-    }
+    definitions = {}
+    for name, value in vars(module).items():
+        if inspect.isclass(value) or inspect.isfunction(value):
+            definitions[name] = value
+    return definitions
 
 
 def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
     """Refuse a model without one output of class probabilities, as losses and metrics by name require."""
-    units = [data.classes] + ([1] if data.classes == 2 else [])
-    axes = 4 if data.kind == "masks" else 2
-    shapes = [
-        tuple(output.shape) for output in keras.tree.flatten(_outputs_of(model, data))
-    ]
+    units = [data.classes]
+    if data.classes == 2:
+        units.append(1)
+    axes, place = 2, "sample"
+    if data.kind == "masks":
+        axes, place = 4, "pixel"
+    outputs = keras.tree.flatten(_outputs_of(model, data))
+    shapes = [tuple(output.shape) for output in outputs]
     if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in units:
         raise UserError(
             f"a model with one output of {' or '.join(map(str, units))} probabilities for each "
-            f"{'pixel' if data.kind == 'masks' else 'sample'}, as losses and metrics by name require",
+            f"{place}, as losses and metrics by name require",
             f"outputs of shape {', '.join(map(str, shapes))}",
             "Remove loss and metrics from [train], and define them in the task file.",
         )
@@ -237,19 +243,25 @@ def _outputs_of(model: Any, data: DataInfo) -> Any:
 
 def _needed(module: ModuleType, name: str) -> Any:
     if not hasattr(module, name):
-        own = [
-            word for word, value in vars(module).items() if not inspect.isclass(value)
-        ]
-        near = next((word for word in own if word.lower() in ALSO_CALLED[name]), None)
-        near = near or next(iter(difflib.get_close_matches(name, own, 1, 0.7)), None)
+        received = "no such name"
+        action = f"Define `{name}` (`scalestudy docs reference/task-file`)."
+        near = _near(module, name)
+        if near is not None:
+            received = f"`{near}` in its place"
+            action = f"Rename `{near}` to `{name}`."
         raise UserError(
-            f"`{name}` in {module.__file__}: {DEFINED[name]}",
-            f"`{near}` in its place" if near else "no such name",
-            f"Rename `{near}` to `{name}`."
-            if near
-            else f"Define `{name}` (`scalestudy docs reference/task-file`).",
+            f"`{name}` in {module.__file__}: {DEFINED[name]}", received, action
         )
     return getattr(module, name)
+
+
+def _near(module: ModuleType, name: str) -> str | None:
+    """Return what a module defines in place of a required name, as far as names tell."""
+    own = [word for word, value in vars(module).items() if not inspect.isclass(value)]
+    for word in own:
+        if word.lower() in ALSO_CALLED[name]:
+            return word
+    return next(iter(difflib.get_close_matches(name, own, 1, 0.7)), None)
 
 
 def _pretrained(
@@ -257,13 +269,13 @@ def _pretrained(
 ) -> tuple[str, ...]:
     names = tuple(getattr(module, "pretrained", ()))
     layers = [layer.name for layer in model.layers]
-    missing = next((name for name in names if name not in layers), None)
-    if missing is not None:
-        raise UserError(
-            f"names of layers of the model in `pretrained` of {module.__file__}",
-            f"{missing!r}, which is not among {', '.join(layers[:20])}",
-            "Give that layer this name, or correct the list.",
-        )
+    for name in names:
+        if name not in layers:
+            raise UserError(
+                f"names of layers of the model in `pretrained` of {module.__file__}",
+                f"{name!r}, which is not among {', '.join(layers[:20])}",
+                "Give that layer this name, or correct the list.",
+            )
     if train.frozen_epochs and not names:
         raise UserError(
             "a task with pretrained layers, for train.frozen_epochs",
@@ -284,14 +296,22 @@ def _asks_for_train(module: ModuleType, train: ResolvedTrain) -> bool:
             "Remove train.weights, or use it in model(data, train).",
         )
     if inspect.isfunction(model):
-        hook(module, "model", "data, train" if asks else "data")
+        arguments = "data"
+        if asks:
+            arguments = "data, train"
+        hook(module, "model", arguments)
     return asks
 
 
 def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Model:
-    asks, model = _asks_for_train(module, train), module.model
+    asks = _asks_for_train(module, train)
+    model = module.model
     if inspect.isfunction(model):
-        model = model(data, train) if asks else model(data)
+        if asks:
+            model = model(data, train)
+        else:
+            model = model(data)
+    # What the user's class says about training must not be ignored in silence.
     refuse_own_steps(model, module)
     refuse_compiled(model, module)
     if is_module(model):
@@ -307,17 +327,20 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
         )
     if not isinstance(model, keras.Model) or not model.built:
         if keras.backend.backend() == "torch" and not isinstance(model, keras.Model):
+            received = type(model).__name__
+            if isinstance(model, type):
+                received = f"the class {model.__name__}"
             raise UserError(
                 f"an nn.Module or a built Keras model from model(data) in {module.__file__}",
-                f"the class {model.__name__}"
-                if isinstance(model, type)
-                else type(model).__name__,
+                received,
                 "Return an instance of the class, such as Network(data.input_shape[-1], data.classes).",
             )
-        unbuilt = " without an input shape" if isinstance(model, keras.Model) else ""
+        received = type(model).__name__
+        if isinstance(model, keras.Model):
+            received += " without an input shape"
         raise UserError(
             f"a built Keras model from model(data) in {module.__file__}",
-            f"{type(model).__name__}{unbuilt}",
+            received,
             "Return a keras.Model or a keras.Sequential that starts with keras.Input(data.input_shape). A "
             'module of PyTorch\'s needs the engine that computes it: engine = "torch" in the task file.',
         )

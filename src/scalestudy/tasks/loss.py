@@ -44,24 +44,23 @@ def resolve_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
         UserError: For an unknown name, or an object that is no loss.
     """
     refuse_unknown_loss(given, where)
-    return (loss_of if isinstance(model, keras.Model) else partial(module_loss, model))(
-        given, data, where
-    )
+    if isinstance(model, keras.Model):
+        return loss_of(given, data, where)
+    return module_loss(model, given, data, where)
 
 
 def _refuse_swapped(given: Any, where: str) -> None:
     """Refuse a function (outputs, targets), PyTorch's order: many would run and give wrong losses."""
-    if not inspect.isfunction(given) or given.__module__.startswith(
-        ("torch.", "keras.")
-    ):
+    if not inspect.isfunction(given):
         return
-    names = [name.lower().strip("_") for name in inspect.signature(given).parameters][
-        :2
-    ]
+    if given.__module__.startswith(("torch.", "keras.")):
+        return
+    parameters = list(inspect.signature(given).parameters)
+    names = [name.lower().strip("_") for name in parameters[:2]]
     if len(names) == 2 and OUTPUTS.fullmatch(names[0]) and TARGETS.fullmatch(names[1]):
         raise UserError(
             f"a loss (targets, outputs) in {where}",
-            f"{given.__name__}({', '.join(inspect.signature(given).parameters)})",
+            f"{given.__name__}({', '.join(parameters)})",
             "Swap them: targets come first, as in Keras.",
         )
 
@@ -80,7 +79,10 @@ def refuse_unknown_loss(given: Any, where: str) -> None:
             "Write a function of all targets and outputs: def loss(targets, outputs).",
         )
     if isinstance(given, str):
-        _terms(given, where) if is_formula(given, LOSSES) else _of_keras(given, where)
+        if is_formula(given, LOSSES):
+            _terms(given, where)
+        else:
+            _of_keras(given, where)
 
 
 def module_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
@@ -94,35 +96,38 @@ def module_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
         UserError: As in `loss_of`.
     """
     asked = of_data_alone(given)  # such a function may use the class weights itself
-    given = given(data) if asked else given
+    if asked:
+        given = given(data)
     pytorch = _of_pytorch(given)
     if pytorch is None and not inspect.isfunction(given):
         named = loss_of(given, data, where)
-        return lambda targets, outputs: named(targets, model.probabilities(outputs))
+
+        def named_loss(targets: Any, outputs: Any) -> Any:
+            return named(targets, model.probabilities(outputs))
+
+        return named_loss
     if data.class_weights is not None and not asked:
         raise unweighted(getattr(given, "__name__", type(given).__name__))
-    if pytorch is None:
-        return lambda targets, outputs: mean_over_rest(
-            given(class_indices(targets), outputs)
-        )
-    return lambda targets, outputs: mean_over_rest(
-        pytorch(outputs, _fitted(targets, outputs))
-    )
+
+    def loss(targets: Any, outputs: Any) -> Any:
+        if pytorch is None:  # a function of the task file
+            return mean_over_rest(given(class_indices(targets), outputs))
+        return mean_over_rest(pytorch(outputs, _fitted(targets, outputs)))
+
+    return loss
 
 
 def _of_pytorch(given: Any) -> Any:
     """Return (outputs, targets) -> a loss for each element; None if `given` is not a PyTorch loss."""
-    if getattr(given, "__module__", None) == "torch.nn.functional" and not isinstance(
-        given, type
-    ):
+    is_class = isinstance(given, type)
+    functional = getattr(given, "__module__", None) == "torch.nn.functional"
+    if functional and not is_class:
         return partial(given, reduction="none")
     import torch
 
-    loss = (
-        given()
-        if isinstance(given, type) and issubclass(given, torch.nn.Module)
-        else given
-    )
+    loss = given
+    if is_class and issubclass(given, torch.nn.Module):
+        loss = given()
     if not is_module(loss):
         return None
     loss = copy.copy(loss).to(keras.ops.convert_to_tensor(0.0).device)
@@ -133,9 +138,13 @@ def _of_pytorch(given: Any) -> Any:
 
 def class_indices(targets: Any) -> Any:
     """Convert integer targets to int64, as PyTorch requires for class indices."""
-    return keras.tree.map_structure(
-        lambda values: values if values.is_floating_point() else values.long(), targets
-    )
+
+    def converted(values: Any) -> Any:
+        if values.is_floating_point():
+            return values
+        return values.long()
+
+    return keras.tree.map_structure(converted, targets)
 
 
 def _fitted(targets: Any, outputs: Any) -> Any:
@@ -159,14 +168,10 @@ def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
         UserError: If the text names no loss, or the loss does not support the given class weights.
     """
     if of_data_alone(given):
-        loss = given(
-            data
-        )  # a function that it returns may use the class weights itself
-        return (
-            _of_samples(loss)
-            if inspect.isfunction(loss)
-            else loss_of(loss, data, where)
-        )
+        loss = given(data)
+        if inspect.isfunction(loss):  # it may use the class weights itself
+            return _of_samples(loss)
+        return loss_of(loss, data, where)
     if isinstance(given, str) and is_formula(given, LOSSES):
         terms = _terms(given, where)
         if data.class_weights is not None:
@@ -174,7 +179,9 @@ def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
         return sum_of(terms, data)
     if data.class_weights is not None:
         raise unweighted(getattr(given, "__name__", str(given)))
-    return _of_samples(_of_keras(given, where) if isinstance(given, str) else given)
+    if isinstance(given, str):
+        given = _of_keras(given, where)
+    return _of_samples(given)
 
 
 def _terms(text: str, where: str) -> tuple[FormulaTerm, ...]:
@@ -198,26 +205,22 @@ def _of_keras(name: str, where: str) -> Any:
 
 
 def _of_samples(given: Any) -> Loss:
-    loss = (
-        given() if isinstance(given, type) and issubclass(given, keras.Loss) else given
-    )
-    # `call` returns the losses before Keras reduces them to a mean over the batch.
-    values = loss.call if isinstance(loss, keras.Loss) else loss
+    loss = given
+    if isinstance(given, type) and issubclass(given, keras.Loss):
+        loss = given()
+    values = loss
+    if isinstance(loss, keras.Loss):
+        # `call` returns the losses before Keras reduces them to a mean over the batch.
+        values = loss.call
     name = getattr(loss, "__name__", type(loss).__name__)
-    pairwise = getattr(keras.losses, name, None) in (
-        loss,
-        type(loss),
-    ) and not name.lower().startswith("sparse")
-
+    of_keras = getattr(keras.losses, name, None) in (loss, type(loss))
+    pairwise = of_keras and not name.lower().startswith("sparse")
     from_logits = _of_logits(loss)
 
     def of_samples(targets: Any, outputs: Any) -> Any:
         # Expand targets [B, ...] to [B, ..., 1] like the outputs; else Keras would average over samples.
-        if (
-            pairwise
-            and len(outputs.shape) == len(targets.shape) + 1
-            and outputs.shape[-1] == 1
-        ):
+        single = outputs.shape[-1] == 1
+        if pairwise and single and len(outputs.shape) == len(targets.shape) + 1:
             targets = keras.ops.expand_dims(targets, -1)
         logits = getattr(outputs, LOGITS, None)
         if from_logits is not None and logits is not None:
@@ -237,7 +240,9 @@ def _of_logits(loss: Any) -> Any:
         if type(loss) not in OF_LOGITS or settings["from_logits"]:
             return None
         return type(loss).from_config(settings | {"from_logits": True}).call
-    return partial(loss, from_logits=True) if loss in OF_LOGITS else None
+    if loss not in OF_LOGITS:
+        return None
+    return partial(loss, from_logits=True)
 
 
 def of_data_alone(given: Any) -> bool:

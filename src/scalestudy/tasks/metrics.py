@@ -9,66 +9,9 @@ from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula, sug
 from scalestudy.config.metric_senses import Better, Sense, known
 from scalestudy.config.objectives import METRICS, metric_key, metric_term, refuse_unfit
 from scalestudy.tasks.label_metrics import NAMED
+from scalestudy.tasks.number_metrics import R2, Mae, Rmse
 from scalestudy.tasks.task import DataInfo, is_module
 from scalestudy.util.errors import UserError
-
-
-class Errors(keras.Metric):
-    """Base class: sums of counts, errors and targets over all values of all samples.
-
-    Targets have shape [B, ...] and outputs as many values. All samples must have the same number of values.
-    """
-
-    better, bounded = "lower", False
-
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name=name or type(self).__name__.lower(), dtype="float64")
-        for sums in ("count", "absolute", "squared", "targets", "target_squares"):
-            setattr(
-                self, sums, self.add_variable((), "zeros", dtype="float64", name=sums)
-            )
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Add a batch; `sample_weight` is ignored."""
-        ops = keras.ops
-        true = ops.cast(ops.reshape(y_true, (-1,)), "float64")
-        error = ops.cast(ops.reshape(y_pred, (-1,)), "float64") - true
-        for sums, values in (
-            (self.count, ops.ones_like(true)),
-            (self.absolute, ops.abs(error)),
-            (self.squared, ops.square(error)),
-            (self.targets, true),
-            (self.target_squares, ops.square(true)),
-        ):
-            sums.assign_add(ops.sum(values))
-
-
-class Mae(Errors):
-    """Mean absolute error, in the targets' unit."""
-
-    def result(self) -> Any:
-        """Return Σ|error| / number of values."""
-        return self.absolute / self.count
-
-
-class Rmse(Errors):
-    """Root of the mean squared error, in the targets' unit."""
-
-    def result(self) -> Any:
-        """Return √(Σ error² / number of values)."""
-        return keras.ops.sqrt(self.squared / self.count)
-
-
-class R2(Errors):
-    """Coefficient of determination: 1 − Σ error² / Σ (target − mean target)²; 0 if all targets are equal."""
-
-    better = "higher"
-
-    def result(self) -> Any:
-        """Return the coefficient: 1 is perfect, 0 as good as predicting the mean."""
-        scatter = self.target_squares - keras.ops.square(self.targets) / self.count
-        return keras.ops.where(scatter > 0, 1 - self.squared / scatter, 0.0)
-
 
 WAYS = get_args(Better)
 OF_NUMBERS = {"mae": Mae, "rmse": Rmse, "r2": R2}
@@ -118,30 +61,27 @@ def metrics_of(
             f'Write it as {example}, or "lower".',
         )
     metrics = {name: _resolve(metric, file) for name, metric in named.items()}
-    wrong = next((one for one in metrics.values() if not _is_metric(one)), None)
-    if wrong is not None:
-        raise UserError(
-            f"metrics of Keras, names, or functions (targets, outputs) in `metrics` of {file}",
-            type(wrong).__name__,
-            "Name one of Scalestudy's, or write a function that returns one value per sample.",
-        )
+    for metric in metrics.values():
+        if not _is_metric(metric):
+            raise UserError(
+                f"metrics of Keras, names, or functions (targets, outputs) in `metrics` of {file}",
+                type(metric).__name__,
+                "Name one of Scalestudy's, or write a function that returns one value per sample.",
+            )
     senses = {name: sense_of(metric) for name, metric in metrics.items()}
-    senses |= {
-        name: senses[name]._replace(better=way) for name, way in declared.items()
-    }
+    for name, way in declared.items():
+        senses[name] = senses[name]._replace(better=way)
     if senses[quality].better is None:
         raise UserError(
             f"a quality of known direction: {quality!r} in {file}",
             "a custom metric without `better`",
             f'Add to the task file: {example}, or "lower".',
         )
-    wrapper = keras.metrics.MeanMetricWrapper
-    return {
-        name: metric
-        if isinstance(metric, keras.Metric)
-        else wrapper(metric, name=getattr(metric, "__name__", "metric"))
-        for name, metric in metrics.items()
-    }, senses
+    for name, metric in metrics.items():
+        if not isinstance(metric, keras.Metric):  # a function
+            label = getattr(metric, "__name__", "metric")
+            metrics[name] = keras.metrics.MeanMetricWrapper(metric, name=label)
+    return metrics, senses
 
 
 def refuse_unknown_metrics(given: Any, file: str) -> None:
@@ -150,11 +90,16 @@ def refuse_unknown_metrics(given: Any, file: str) -> None:
     Raises:
         UserError: Naming what was probably meant.
     """
-    if isinstance(given, list | tuple | dict):
-        for metric in given.values() if isinstance(given, dict) else given:
+    if isinstance(given, dict):
+        refuse_unknown_metrics(list(given.values()), file)
+    elif isinstance(given, list | tuple):
+        for metric in given:
             refuse_unknown_metrics(metric, file)
     elif isinstance(given, str):
-        _term(given, file) if is_formula(given, METRICS) else _resolve(given, file)
+        if is_formula(given, METRICS):
+            _term(given, file)
+        else:
+            _resolve(given, file)
 
 
 def sense_of(metric: Any) -> Sense:
@@ -163,17 +108,20 @@ def sense_of(metric: Any) -> Sense:
     A subclass of a Keras class has the sense of that class. For Keras losses lower is better, even if a
     metric has the same name (`keras.losses.cosine_similarity` is negative).
     """
-    better, bounded = getattr(metric, "better", None), getattr(metric, "bounded", None)
+    better = getattr(metric, "better", None)
+    bounded = getattr(metric, "bounded", None)
     if better in WAYS:
         return Sense(better, bounded)
     if inspect.isfunction(metric):
         if getattr(keras.losses, metric.__name__, None) is metric:
             return Sense("lower", bounded=False)
         return known(metric.__name__) if _is_keras(metric) else Sense(None)
-    known_bases = (
-        known(base.__name__) for base in type(metric).__mro__ if _is_keras(base)
-    )
-    return next((sense for sense in known_bases if sense.better), Sense(None))
+    for base in type(metric).__mro__:
+        if _is_keras(base):
+            sense = known(base.__name__)
+            if sense.better:
+                return sense
+    return Sense(None)
 
 
 def _is_metric(thing: Any) -> bool:
@@ -213,11 +161,14 @@ def _by_name(given: Any) -> dict[Any, Any]:
     """Return a dictionary unchanged; return one metric or a list as a dictionary by name."""
     if isinstance(given, dict):
         return given
-    metrics = given if isinstance(given, list | tuple) else [given]
-    return {
-        getattr(one, "name", None) or getattr(one, "__name__", None) or str(one): one
-        for one in metrics
-    }
+    metrics: Any = [given]
+    if isinstance(given, list | tuple):
+        metrics = given
+    named = {}
+    for one in metrics:
+        own = getattr(one, "name", None) or getattr(one, "__name__", None)
+        named[own or str(one)] = one
+    return named
 
 
 def _resolve(given: Any, file: Any) -> Any:
@@ -226,23 +177,18 @@ def _resolve(given: Any, file: Any) -> Any:
         return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
     if isinstance(given, str):
         given = OF_NUMBERS.get(given) or _of_keras(given, file)
-    return (
-        given()
-        if isinstance(given, type) and issubclass(given, keras.Metric)
-        else given
-    )
+    if isinstance(given, type) and issubclass(given, keras.Metric):
+        return given()
+    return given
 
 
 def _of_keras(name: str, file: Any) -> Any:
     try:
         return keras.metrics.get(name)
     except ValueError:
-        close = suggestion(
-            name, (*METRICS, *OF_NUMBERS, *filter(str.islower, dir(keras.metrics)))
-        )
-        action = (
-            f"Did you mean `{close}`?"
-            if close
-            else f"Use one of {', '.join(METRICS)}, or one of Keras."
-        )
+        of_keras = filter(str.islower, dir(keras.metrics))
+        close = suggestion(name, (*METRICS, *OF_NUMBERS, *of_keras))
+        action = f"Use one of {', '.join(METRICS)}, or one of Keras."
+        if close:
+            action = f"Did you mean `{close}`?"
         raise UserError("the name of a metric", f"{name!r} in {file}", action) from None

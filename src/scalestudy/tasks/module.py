@@ -31,7 +31,8 @@ class Buffer(keras.Variable):
     """A buffer of a module as a Keras variable. It stays valid if the module assigns another tensor."""
 
     def __init__(self, owner: nn.Module, key: str, name: str) -> None:
-        self._owner, self._key = owner, key
+        self._owner = owner
+        self._key = key
         tensor: Any = getattr(owner, key)
         super().__init__(
             tensor,
@@ -57,7 +58,8 @@ class Part:
     """
 
     def __init__(self, name: str, module: nn.Module, variables: Sequence[Any]) -> None:
-        self.name, self._module = name, module
+        self.name = name
+        self._module = module
         self._learns = [variable for variable in variables if variable.trainable]
 
     @property
@@ -116,10 +118,13 @@ class ModuleModel:
         logits: bool,
         file: str,
     ) -> None:
-        self.kind, self.logits, self.name = kind, logits, type(module).__name__
+        self.kind = kind
+        self.logits = logits
+        self.name = type(module).__name__
         self._dtype = torch.float64 if precision == "float64" else torch.float32
         self._half = HALF.get(precision)
         self._device = keras.ops.convert_to_tensor(0.0).device
+        # Before the first call, which a wrapper would answer in its own way.
         _refuse_wrapped(module, file)
         self.module = module.to(self._device, self._dtype)
         self.call: Any = self.module
@@ -129,7 +134,8 @@ class ModuleModel:
         self._zeros = map_columns(self._zero, inputs)
         self.losses: list[Any] = []  # of regularisers, which modules do not have
         self.optimizer: Any = None
-        self.stop_training, self.built = False, True
+        self.stop_training = False
+        self.built = True
         try:
             with torch.no_grad():
                 outputs = self.probabilities(self(self._zeros, training=False))
@@ -139,35 +145,20 @@ class ModuleModel:
                 locate_error(error),
                 remedy_for(error, f"Correct the module. {_describe(inputs, kind)}"),
             ) from error
-        if (
-            kind != "custom"
-        ):  # after the first batch, which gives lazy modules their shapes
+        # After the first batch, which gives lazy modules their shapes.
+        if kind != "custom":
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
             for layer in self.module.modules():
                 if isinstance(layer, nn.MaxPool2d):
                     layer.register_forward_hook(_keep_layout)
-        self._norms = [
-            layer
-            for layer in self.module.modules()
-            if isinstance(layer, nn.modules.batchnorm._BatchNorm)
-        ]
-        self.output = keras.tree.map_structure(
-            lambda tensor: keras.KerasTensor(
-                (None, *tensor.shape[1:]), _name(tensor.dtype)
-            ),
-            outputs,
-        )
+        for layer in self.module.modules():
+            if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                self._norms.append(layer)
+        self.output = keras.tree.map_structure(_symbol, outputs)
         self.outputs: list[Any] = keras.tree.flatten(self.output)
         self.output_names = [f"output_{index}" for index in range(len(self.outputs))]
         parameters = [
-            keras.Variable(
-                value,
-                dtype=_name(value.dtype),
-                trainable=value.requires_grad,
-                autocast=False,
-                name=name,
-            )
-            for name, value in self.module.named_parameters()
+            _variable(name, value) for name, value in self.module.named_parameters()
         ]
         self.buffers = list(self._buffers())
         self.weights = [*parameters, *self.buffers]
@@ -176,28 +167,28 @@ class ModuleModel:
             variable.name: variable for variable in self.weights
         }
         self.layers = [
-            Part(
-                name,
-                inner,
-                [
-                    self.named[f"{name}.{key}"]
-                    for key, _ in inner.named_parameters()
-                    if f"{name}.{key}" in self.named
-                ],
-            )
+            self._part(name, inner)
             for name, inner in self.module.named_modules()
             if name
         ]
 
+    def _part(self, name: str, inner: nn.Module) -> Part:
+        # A parameter that two submodules share has the name of the first.
+        own = [f"{name}.{key}" for key, _ in inner.named_parameters()]
+        variables = [self.named[path] for path in own if path in self.named]
+        return Part(name, inner, variables)
+
     def __call__(self, inputs: Any, training: bool = False) -> Any:
         """Return the module's outputs for inputs [B, ...]; half-precision outputs become float32."""
         self.module.train(training)
-        for layer in self._norms if training else ():
-            if getattr(layer, "frozen", False):
-                layer.eval()
+        if training:
+            for layer in self._norms:
+                if getattr(layer, "frozen", False):
+                    layer.eval()
         views = map_columns(self._given, inputs)
         if self._half is None:
             return self.call(views)
+        # Weights stay float32; operations convert what they need.
         with torch.autocast(self._device.type, self._half):
             outputs = self.call(views)
         return keras.tree.map_structure(lambda tensor: tensor.float(), outputs)
@@ -207,27 +198,27 @@ class ModuleModel:
         other = copy.copy(self)
         # With shapes that may change, all batches would be computed in the slower graph for batches of any
         # size, because of the last one of an epoch. Sequences have many lengths, each of which would compile.
-        other.call = torch.compile(
-            self.module, dynamic=None if self._of_any_length else False
-        )
+        dynamic: bool | None = False
+        if self._of_any_length:
+            dynamic = None
+        other.call = torch.compile(self.module, dynamic=dynamic)
         return other
 
     def probabilities(self, outputs: Any) -> Any:
         """Convert outputs to probabilities with channels last, and attach the logits as an attribute."""
         if self.kind == "custom" or not torch.is_tensor(outputs):
             return outputs
-        values = (
-            outputs.unsqueeze(-1)
-            if outputs.ndim == OWN_AXES[self.kind]
-            else outputs.movedim(1, -1)
-        )
+        if outputs.ndim == OWN_AXES[self.kind]:
+            values = outputs.unsqueeze(-1)
+        else:
+            values = outputs.movedim(1, -1)
         if not self.logits:
             return values
-        chances = (
-            torch.sigmoid(values)
-            if values.shape[-1] == 1
-            else torch.softmax(values, -1)
-        )
+        if values.shape[-1] == 1:
+            chances = torch.sigmoid(values)
+        else:
+            chances = torch.softmax(values, -1)
+        # As Keras does, so that losses by name find them there.
         setattr(chances, LOGITS, values)
         return chances
 
@@ -251,11 +242,11 @@ class ModuleModel:
 
     def count_params(self) -> int:
         """Return the number of values in floating-point parameters and buffers, as Keras counts them."""
-        return sum(
-            weight.value.numel()
-            for weight in self.weights
-            if weight.value.is_floating_point()
-        )
+        count = 0
+        for weight in self.weights:
+            if weight.value.is_floating_point():
+                count += weight.value.numel()
+        return count
 
     def flops(self, trained: Sequence[Any]) -> float | None:
         """Return floating-point operations per sample of a training step; a multiply-add counts as two.
@@ -266,16 +257,15 @@ class ModuleModel:
         parameters = [variable.value for variable in trained]
         try:
             with torch.enable_grad(), FlopCounterMode(display=False) as counter:
-                outputs = keras.tree.flatten(self(self._zeros))
-                total: Any = sum(
-                    tensor.sum() for tensor in outputs if tensor.requires_grad
-                )
+                total: Any = 0
+                for tensor in keras.tree.flatten(self(self._zeros)):
+                    if tensor.requires_grad:
+                        total = total + tensor.sum()
                 # Under the counter, torch.autograd.grad fails if a submodule takes a parameter as its input.
                 total.backward(inputs=parameters)
             return float(counter.get_total_flops())
-        except (
-            Exception
-        ):  # raised by the user's classes: a figure beside the result must not lose it
+        except Exception:
+            # Raised by the user's classes: a figure beside the result must not lose it.
             return None
         finally:
             for parameter in parameters:
@@ -292,7 +282,8 @@ class ModuleModel:
             UserError: If the loaded state dict differs.
         """
         self.save(path)
-        state, again = self.module.state_dict(), self._read(path)
+        state = self.module.state_dict()
+        again = self._read(path)
         alike = (torch.equal(value.cpu(), again[key]) for key, value in state.items())
         if state.keys() != again.keys() or not all(alike):
             raise UserError(
@@ -358,13 +349,19 @@ class ModuleModel:
 
     def _zero(self, column: Column) -> Any:
         """Return a batch of one sample of zeros, in the loader's layout."""
-        dtype = self._dtype if "float" in column.dtype else getattr(torch, column.dtype)
+        dtype = self._dtype
+        if "float" not in column.dtype:
+            dtype = getattr(torch, column.dtype)
         lengths = [1 if length is None else length for length in column.shape]
         return torch.zeros(1, *lengths, dtype=dtype, device=self._device)
 
     def _given(self, tensor: Any) -> Any:
-        given = tensor.to(self._dtype) if tensor.is_floating_point() else tensor
-        return given.movedim(-1, 1) if self.kind != "custom" else given
+        given = tensor
+        if tensor.is_floating_point():
+            given = tensor.to(self._dtype)
+        if self.kind == "custom":
+            return given
+        return given.movedim(-1, 1)
 
 
 def _describe(inputs: Described, kind: str) -> str:
@@ -372,11 +369,9 @@ def _describe(inputs: Described, kind: str) -> str:
     if isinstance(inputs, Mapping):
         names = ", ".join(f"inputs[{name!r}]" for name in inputs)
         return f"Its forward(self, inputs) gets one dictionary: {names}."
-    shape = (
-        "channels, height, width"
-        if kind != "custom"
-        else ", ".join(map(str, inputs.shape))
-    )
+    shape = "channels, height, width"
+    if kind == "custom":
+        shape = ", ".join(map(str, inputs.shape))
     return f"Its input has shape [B, {shape}]."
 
 
@@ -401,16 +396,21 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
     """
     if model.kind == "custom" or not torch.is_tensor(outputs):
         return []
-    axis = 1 if outputs.ndim > OWN_AXES[model.kind] else None
-    low, high = float(outputs.detach().min()), float(outputs.detach().max())
-    sums = outputs.sum(1) if axis and outputs.shape[1] > 1 else None
-    chances = (
-        low >= 0 and high <= 1 and (sums is None or bool((sums - 1).abs().max() < 1e-3))
-    )
-    # Logits of one channel may lie in [0, 1] by chance, but not for inputs of large noise.
-    chances = chances and (sums is not None or not model.logits or model.bounded())
-    kind = loss if hasattr(loss, "__name__") else type(loss)
-    name = kind.__name__ if str(kind.__module__).startswith("torch.nn.") else ""
+    has_classes = outputs.ndim > OWN_AXES[model.kind] and outputs.shape[1] > 1
+    low = float(outputs.detach().min())
+    high = float(outputs.detach().max())
+    chances = low >= 0 and high <= 1
+    if chances and has_classes:
+        chances = bool((outputs.sum(1) - 1).abs().max() < 1e-3)
+    elif chances and model.logits:
+        # Logits of one channel may lie in [0, 1] by chance, but not for inputs of large noise.
+        chances = model.bounded()
+    kind = loss
+    if not hasattr(loss, "__name__"):
+        kind = type(loss)
+    name = ""
+    if str(kind.__module__).startswith("torch.nn."):
+        name = kind.__name__
     if name in OF_LOGITS and chances:
         return [
             f"Note: outputs of {file} from {low:.3g} to {high:.3g} look like probabilities, but {name} "
@@ -428,6 +428,20 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
             "Remove logits = False, or end the module with a softmax, or a sigmoid of one channel.",
         )
     return []
+
+
+def _symbol(tensor: Any) -> keras.KerasTensor:
+    return keras.KerasTensor((None, *tensor.shape[1:]), _name(tensor.dtype))
+
+
+def _variable(name: str, value: Any) -> keras.Variable:
+    return keras.Variable(
+        value,
+        dtype=_name(value.dtype),
+        trainable=value.requires_grad,
+        autocast=False,
+        name=name,
+    )
 
 
 def _name(dtype: Any) -> str:

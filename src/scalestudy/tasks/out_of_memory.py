@@ -37,7 +37,9 @@ def out_of_memory(error: BaseException, train: ResolvedTrain) -> RunError:
 
 def _smaller(train: ResolvedTrain) -> list[str]:
     """Return sentences that name settings which need less memory, those first that change least."""
-    sentences, twice, half = [], 2 * train.accumulate, train.batch_size // 2
+    sentences = []
+    twice = 2 * train.accumulate
+    half = train.batch_size // 2
     if train.batch_size > 1 and train.batch == "per-worker":
         sentences.append(
             f"Set batch_size = {half} and accumulate = {twice} under [train]: the same update, in smaller"

@@ -1,5 +1,6 @@
 """Keras's metrics of rows [B, units] that create their variables on first use, for targets of any form."""
 
+import math
 from typing import Any
 
 import keras
@@ -22,7 +23,9 @@ class RowMetric(keras.Metric):
 
     def __init__(self, metric: keras.Metric, units: int, ignore: int | None) -> None:
         super().__init__(name=metric.name, dtype=metric.dtype)
-        self.metric, self._units, self._ignore = metric, units, ignore
+        self.metric = metric
+        self._units = units
+        self._ignore = ignore
         # Workers add up variables, which must exist before the first step.
         row = keras.ops.zeros((1, units), metric.dtype)
         metric.update_state(row, row)
@@ -32,13 +35,7 @@ class RowMetric(keras.Metric):
         """Add a batch; `sample_weight` is ignored."""
         ops = keras.ops
         outputs = ops.reshape(y_pred, (-1, self._units))
-        values = 1
-        for length in y_true.shape[1:]:
-            values *= length
-        outputs_of_sample = 1
-        for length in y_pred.shape[1:]:
-            outputs_of_sample *= length
-        if values == outputs_of_sample:
+        if math.prod(y_true.shape[1:]) == math.prod(y_pred.shape[1:]):
             self.metric.update_state(ops.reshape(y_true, (-1, self._units)), outputs)
             return
         labels = ops.reshape(y_true, (-1,))
@@ -73,9 +70,8 @@ def with_rows(
     if len(flat) != 1 or not flat[0].shape[1:]:
         return metrics
     units = flat[0].shape[-1]
-    fitted = {}
+    fitted = dict(metrics)
     for name, metric in metrics.items():
-        fitted[name] = (
-            RowMetric(metric, units, ignore) if isinstance(metric, OF_ROWS) else metric
-        )
+        if isinstance(metric, OF_ROWS):
+            fitted[name] = RowMetric(metric, units, ignore)
     return fitted

@@ -42,6 +42,9 @@ class DataInfo:
         cls, prepared: Prepared, class_weights: tuple[float, ...] | None = None
     ) -> "DataInfo":
         """Describe a prepared data set, with the class weights of the study."""
+        columns = prepared.columns
+        if columns is None:
+            columns = of_images(prepared.kind, prepared.input_shape, prepared.classes)
         return cls(
             prepared.kind,
             prepared.input_shape,
@@ -49,10 +52,7 @@ class DataInfo:
             prepared.ignore,
             prepared.class_names,
             class_weights,
-            *(
-                prepared.columns
-                or of_images(prepared.kind, prepared.input_shape, prepared.classes)
-            ),
+            *columns,
         )
 
     @classmethod
@@ -75,10 +75,11 @@ def of_images(
     kind: str, input_shape: tuple[int, int, int], classes: int
 ) -> tuple[Column, Column]:
     """Return the input and the target of an image data set."""
-    shape, dtype = (input_shape[:2], "uint8") if kind == "masks" else ((), "int32")
-    return Column(input_shape, "float32", 0.0, 1.0), Column(
-        shape, dtype, 0.0, classes - 1.0
-    )
+    images = Column(input_shape, "float32", 0.0, 1.0)
+    highest = classes - 1.0
+    if kind == "masks":
+        return images, Column(input_shape[:2], "uint8", 0.0, highest)
+    return images, Column((), "int32", 0.0, highest)
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,16 @@ class Task:
 
     def seen_by(self, metric: str, targets: Any, outputs: Any) -> tuple[Any, Any]:
         """Return the targets and outputs that a metric is computed from."""
-        return targets, self.sees[metric](outputs) if metric in self.sees else outputs
+        if metric not in self.sees:
+            return targets, outputs
+        return targets, self.sees[metric](outputs)
+
+
+def output_dtype() -> str | None:
+    """Return the type of a network's last layer: at least float32, even with mixed precision."""
+    if keras.config.floatx() == "float64":
+        return None
+    return "float32"
 
 
 def is_module(model: Any) -> bool:
@@ -138,19 +148,18 @@ def is_module(model: Any) -> bool:
         return False
     import torch
 
-    return isinstance(model, torch.nn.Module) and not isinstance(
-        model, keras.layers.Layer
-    )
+    if isinstance(model, keras.layers.Layer):
+        return False
+    return isinstance(model, torch.nn.Module)
 
 
 def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
     """Return the model's outputs for these inputs as symbolic tensors, without computing them."""
+
+    def symbol(column: Column) -> keras.KerasTensor:
+        return keras.KerasTensor((None, *column.shape), column.dtype)
+
     try:
         return model.output
-    except AttributeError:
-        return model.compute_output_spec(
-            map_columns(
-                lambda column: keras.KerasTensor((None, *column.shape), column.dtype),
-                inputs,
-            )
-        )
+    except AttributeError:  # a subclassed model
+        return model.compute_output_spec(map_columns(symbol, inputs))

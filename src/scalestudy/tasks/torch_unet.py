@@ -1,5 +1,6 @@
 """The task `unet` as a PyTorch module, with the same layers and initialization."""
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -30,22 +31,27 @@ class UNet(nn.Module):
         self.encoder = nn.ModuleList(map(_block, inner, ENCODER))
         self.bridge = _block(ENCODER[-1], BRIDGE)
         wide = (BRIDGE, *reversed(ENCODER))
-        self.up = nn.ModuleList(
-            nn.ConvTranspose2d(before, filters, 2, stride=2)
-            for before, filters in zip(wide, reversed(ENCODER), strict=False)
-        )
-        self.decoder = nn.ModuleList(
-            _block(2 * filters, filters) for filters in reversed(ENCODER)
-        )
-        self.head = nn.Conv2d(ENCODER[0], 1 if classes == 2 else classes, 1)
+        self.up = nn.ModuleList()
+        for before, filters in pairwise(wide):
+            self.up.append(nn.ConvTranspose2d(before, filters, 2, stride=2))
+        self.decoder = nn.ModuleList()
+        for filters in reversed(ENCODER):
+            self.decoder.append(_block(2 * filters, filters))
+        outputs = classes
+        if classes == 2:
+            outputs = 1
+        self.head = nn.Conv2d(ENCODER[0], outputs, 1)
         begin_as_keras(self)
 
     def forward(self, images: Any) -> Any:
         """Return the logits of images."""
         height, width = images.shape[-2:]
-        above, left = -height % HALVINGS // 2, -width % HALVINGS // 2
+        above = -height % HALVINGS // 2
+        left = -width % HALVINGS // 2
         padding = (left, -width % HALVINGS - left, above, -height % HALVINGS - above)
-        x = nn.functional.pad(images, padding) if any(padding) else images
+        x = images
+        if any(padding):
+            x = nn.functional.pad(images, padding)
         skips = []
         for block in self.encoder:
             x = block(x)
@@ -77,14 +83,12 @@ def begin_as_keras(module: nn.Module) -> nn.Module:
 
 
 def _block(before: int, filters: int) -> nn.Module:
+    # Keras's epsilon and momentum, so that both networks learn alike.
     return nn.Sequential(
-        *(
-            layer
-            for channels in (before, filters)
-            for layer in (
-                nn.Conv2d(channels, filters, 3, padding=1),
-                nn.BatchNorm2d(filters, eps=1e-3, momentum=0.01),
-                nn.ReLU(),
-            )
-        )
+        nn.Conv2d(before, filters, 3, padding=1),
+        nn.BatchNorm2d(filters, eps=1e-3, momentum=0.01),
+        nn.ReLU(),
+        nn.Conv2d(filters, filters, 3, padding=1),
+        nn.BatchNorm2d(filters, eps=1e-3, momentum=0.01),
+        nn.ReLU(),
     )

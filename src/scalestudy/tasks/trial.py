@@ -31,6 +31,7 @@ _NAMES = """
 """
 OPTIONAL = tuple(_NAMES.split())
 """Optional names of a task file; a similar name is reported as a likely misspelling."""
+EXPECTED = "a model that can be saved, and loaded again by those who have its task file"
 
 
 def forward(task: Task, prepared: Prepared, file: str) -> Any:
@@ -59,12 +60,13 @@ def refuse_weights(task: Task, file: str, given: str | None) -> None:
     weights = task.model.get_weights()
     wrong = sum(not np.isfinite(each).all() for each in weights)
     if wrong:
+        action = "Correct the initial values of its layers."
+        if given:
+            action = "Name other weights."
         raise UserError(
             "initial weights that are finite numbers",
             f"NaN or infinity in {wrong} of the {len(weights)} arrays of {given or file}",
-            "Name other weights."
-            if given
-            else "Correct the initial values of its layers.",
+            action,
         )
 
 
@@ -81,24 +83,20 @@ def try_task(
     _try_gradients(engine, task, inputs, targets, file)
     with _explain(f"the loss of {file} to fit targets and outputs", targets, outputs):
         # Also (0, 2) as a slice: Keras attaches the logits to the outputs of a softmax, but not to slices.
-        losses, first, last = (
-            _array(task.loss(*_rows((targets, outputs), *rows)))
-            for rows in ((0, 2), (0, 1), (1, 2))
-        )
-    if not _close(
-        losses, np.concatenate([first, last])
-    ):  # workers see only their slice
+        pair = (targets, outputs)
+        losses = _array(task.loss(*_rows(pair, 0, 2)))
+        first = _array(task.loss(*_rows(pair, 0, 1)))
+        last = _array(task.loss(*_rows(pair, 1, 2)))
+    alone = np.concatenate([first, last])
+    if not _close(losses, alone):  # workers see only their slice
         raise UserError(
             f"a loss of each sample in {file} that does not depend on other samples",
-            f"{losses.ravel()} together, {np.concatenate([first, last]).ravel()} each by itself",
+            f"{losses.ravel()} together, {alone.ravel()} each by itself",
             "Take means over all axes but the first. A loss over pairs cannot be split between workers.",
         )
     for name, metric in task.metrics.items():
-        with _explain(
-            f"the metric {name!r} of {file} to fit targets and outputs",
-            targets,
-            outputs,
-        ):
+        expected = f"the metric {name!r} of {file} to fit targets and outputs"
+        with _explain(expected, targets, outputs):
             _refuse_other_sums(name, metric, task.seen_by(name, targets, outputs), file)
 
 
@@ -110,13 +108,7 @@ def notes_on(
     Raises:
         UserError: If outputs are always 1, or labels have no output unit or do not fit the loss.
     """
-    absent = [name for name in OPTIONAL if not hasattr(module, name)]
-    notes = [
-        f"Note: {name} in {module.__file__} is not used; did you mean {near[0]}?"
-        for name in vars(module)
-        if not name.startswith("_") and name not in OPTIONAL
-        if (near := difflib.get_close_matches(name, absent, 1, 0.88))
-    ]
+    notes = _notes_on_names(module)
     if not isinstance(task.model, keras.Model):
         from scalestudy.tasks.module import note_on_logits
 
@@ -131,24 +123,46 @@ def notes_on(
     if kind is None:
         return notes
     values = _array(outputs)
-    low, high, units = values.min(), values.max(), values.shape[-1]
+    low = values.min()
+    high = values.max()
+    units = values.shape[-1]
     if units == 1 and not logits and np.all(values == 1):
         raise UserError(
             "outputs that depend on the inputs",
             "one unit that is always 1, such as a softmax over one unit",
             'Give the last layer one unit per class, or activation="sigmoid".',
         )
-    targets = prepared.columns[1] if prepared.columns else None
-    _refuse_labels(
-        kind, units, targets if isinstance(targets, Column) else None, prepared
-    )
-    given_logits = low < -1e-3 or high > 1.001
-    given_probabilities = low >= 0 and np.allclose(values.sum(axis=-1), 1, atol=1e-3)
-    if given_probabilities if logits else given_logits:
+    column = None
+    if prepared.columns and isinstance(prepared.columns[1], Column):
+        column = prepared.columns[1]
+    _refuse_labels(kind, units, column, prepared)
+    if logits:
+        # Logits may be positive by chance, but hardly sum to 1.
+        wrong = low >= 0 and np.allclose(values.sum(axis=-1), 1, atol=1e-3)
+        what = "probabilities"
+    else:
+        wrong = low < -1e-3 or high > 1.001
+        what = "no probabilities"
+    if wrong:
         notes.append(
-            f"Note: outputs from {low:.3g} to {high:.3g} are {'' if logits else 'no '}probabilities, and "
+            f"Note: outputs from {low:.3g} to {high:.3g} are {what}, and "
             f"{kind} has from_logits={logits}: give it logits with from_logits=True, else probabilities."
         )
+    return notes
+
+
+def _notes_on_names(module: ModuleType) -> list[str]:
+    """Return notes on names of a task file that look like misspelt optional ones."""
+    absent = [name for name in OPTIONAL if not hasattr(module, name)]
+    notes = []
+    for name in vars(module):
+        if name.startswith("_") or name in OPTIONAL:
+            continue
+        near = difflib.get_close_matches(name, absent, 1, 0.88)
+        if near:
+            notes.append(
+                f"Note: {name} in {module.__file__} is not used; did you mean {near[0]}?"
+            )
     return notes
 
 
@@ -156,16 +170,20 @@ def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:
     """Return a note if two seeds give a model the same initial weights."""
 
     def weights(seed: int) -> list[tuple[str, NDArray[Any]]]:
+        # As a worker does before it builds the task.
         keras.utils.set_random_seed(seed)
         return [(weight.path, np.array(_array(weight))) for weight in build().weights]
 
-    first, second = weights(0), weights(1)
-    drawn = next((path for path, value in first if np.unique(value).size > 2), None)
-    changed = any(
-        not np.array_equal(one, other)
-        for (_, one), (_, other) in zip(first, second, strict=True)
-    )
-    if drawn is None or changed:
+    first = weights(0)
+    second = weights(1)
+    drawn = None
+    for (path, one), (_, other) in zip(first, second, strict=True):
+        if not np.array_equal(one, other):
+            return []
+        # Zeros and ones are constants, of biases and norms.
+        if drawn is None and np.unique(one).size > 2:
+            drawn = path
+    if drawn is None:
         return []
     return [
         f"Note: {file} gives a model the same initial weights from every seed ({drawn}): seeds differ"
@@ -185,22 +203,26 @@ def _crossentropy(loss: Any) -> tuple[str | None, bool]:
     name = getattr(loss, "__name__", type(loss).__name__)
     if "crossentropy" not in name.lower() or getattr(keras.losses, name, None) is None:
         return None, False
-    config = loss.get_config() if isinstance(loss, keras.Loss) else {}
-    return name, bool(config.get("from_logits", False))
+    if not isinstance(loss, keras.Loss):
+        return name, False
+    return name, bool(loss.get_config().get("from_logits", False))
 
 
 def _refuse_labels(
     kind: str, units: int, column: Column | None, prepared: Prepared
 ) -> None:
     if column is not None:
-        classes, lowest, highest = column.classes, column.lowest, column.highest
+        classes = column.classes
+        lowest = column.lowest
+        highest = column.highest
     else:
-        classes, lowest = prepared.classes if prepared.columns is None else 0, 0
+        classes = 0
+        if prepared.columns is None:
+            classes = prepared.classes
+        lowest = 0
         highest = classes - 1
-    if (
-        kind.lower().replace("_", "").startswith("sparsecategorical")
-        and classes > units
-    ):
+    sparse = kind.lower().replace("_", "").startswith("sparsecategorical")
+    if sparse and classes > units:
         raise UserError(
             f"an output unit for each of the {classes} classes (labels 0 to {classes - 1})",
             f"{units} units",
@@ -228,19 +250,21 @@ def _refuse_accuracy_of_one(task: Task) -> None:
 def two_samples(prepared: Prepared) -> tuple[Any, Any]:
     """Return inputs and targets of the first and the last sample, in the form that a model receives."""
     inputs, targets = read_rows(prepared, np.array([0, prepared.count - 1]))
-    ops, floatx, scale = keras.ops, keras.config.floatx(), prepared.scale
+    ops = keras.ops
+    floatx = keras.config.floatx()
+    scale = prepared.scale
 
     def typed(array: Any) -> Any:
-        return ops.convert_to_tensor(
-            array, floatx if array.dtype.kind == "f" else array.dtype.name
-        )
+        if array.dtype.kind == "f":
+            return ops.convert_to_tensor(array, floatx)
+        return ops.convert_to_tensor(array, array.dtype.name)
+
+    def scaled(array: Any) -> Any:
+        return ops.convert_to_tensor(array, floatx) * scale
 
     if scale is None:
         return map_columns(typed, inputs), map_columns(typed, targets)
-    inputs = map_columns(
-        lambda array: ops.convert_to_tensor(array, floatx) * scale, inputs
-    )
-    return inputs, map_columns(ops.convert_to_tensor, targets)
+    return map_columns(scaled, inputs), map_columns(ops.convert_to_tensor, targets)
 
 
 def _try_gradients(
@@ -261,18 +285,21 @@ def _try_gradients(
             "Make it a weight of a layer of the model; in a module of PyTorch's, lists of layers are"
             " nn.ModuleList, of parameters nn.ParameterList.",
         )
-    missing = [
-        v.path
-        for v, reached in zip(task.trained, trial.reached, strict=True)
-        if not reached
-    ]
+    missing = []
+    for variable, reached in zip(task.trained, trial.reached, strict=True):
+        if not reached:
+            missing.append(variable.path)
     if missing:
+        names = ", ".join(missing[:5])
+        if len(missing) > 5:
+            names += " …"
+        action = "Use them in forward, without detach() or no_grad(), or set requires_grad_(False)."
+        if isinstance(task.model, keras.Model):
+            action = "Use the layer's output, compute with keras.ops only, or set trainable = False there."
         raise UserError(
             f"a gradient for every weight that {file} trains",
-            f"none for {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}, on which no loss depends",
-            "Use the layer's output, compute with keras.ops only, or set trainable = False there."
-            if isinstance(task.model, keras.Model)
-            else "Use them in forward, without detach() or no_grad(), or set requires_grad_(False).",
+            f"none for {names}, on which no loss depends",
+            action,
         )
     if not np.isfinite(trial.losses).all():
         raise UserError(
@@ -295,10 +322,12 @@ def _training_losses(task: Task, inputs: Any, targets: Any, file: str) -> Any:
 def _refuse_shape(losses: Any, file: str) -> None:
     shape = tuple(losses.shape)
     if shape != (2,):
+        received = f"{list(shape)} for 2 samples"
+        if not shape:
+            received += ": a mean or a sum over samples"
         raise UserError(
             f"losses of shape [B], one per sample, from {file}",
-            f"{list(shape)} for 2 samples"
-            + (": a mean or a sum over samples" if not shape else ""),
+            received,
             "Take means over all axes but the first; workers weight the samples.",
         )
 
@@ -311,26 +340,22 @@ def _refuse_other_sums(
 
     def added(pair: tuple[Any, Any]) -> list[Any]:
         state = metric.stateless_update_state(start, *pair)
-        return [
-            _array(after) - _array(before)
-            for after, before in zip(state, start, strict=True)
-        ]
+        differences = []
+        for after, before in zip(state, start, strict=True):
+            differences.append(_array(after) - _array(before))
+        return differences
 
-    both, first, last = (
-        added(batch),
-        added(_rows(batch, 0, 1)),
-        added(_rows(batch, 1, 2)),
-    )
-    if not all(
-        _close(total, one + other)
-        for total, one, other in zip(both, first, last, strict=True)
-    ):
-        raise UserError(
-            f"a metric whose variables are sums over samples for {name!r} in {file}",
-            "a metric for which two samples at once differ from one after the other",
-            "Sum numerators and denominators and divide in result(); a function returns one value per"
-            " sample.",
-        )
+    both = added(batch)
+    first = added(_rows(batch, 0, 1))
+    last = added(_rows(batch, 1, 2))
+    for total, one, other in zip(both, first, last, strict=True):
+        if not _close(total, one + other):
+            raise UserError(
+                f"a metric whose variables are sums over samples for {name!r} in {file}",
+                "a metric for which two samples at once differ from one after the other",
+                "Sum numerators and denominators and divide in result(); a function returns one value per"
+                " sample.",
+            )
 
 
 def _array(tensor: Any) -> NDArray[Any]:
@@ -360,26 +385,21 @@ def _explain(expected: str, *given: Any) -> Iterator[None]:
             action = (
                 f"A function of the file is called with (targets, outputs). {action}"
             )
-        action, shapes = remedy_for(error, action), ", ".join(map(_shapes, given))
-        raise UserError(
-            expected,
-            locate_error(error) + (f", with {shapes}" if shapes else ""),
-            action,
-        ) from error
+        received = locate_error(error)
+        shapes = ", ".join(map(_shapes, given))
+        if shapes:
+            received += f", with {shapes}"
+        raise UserError(expected, received, remedy_for(error, action)) from error
 
 
 def _shapes(structure: Any) -> str:
     if hasattr(structure, "items"):
-        return ", ".join(
-            f"{name} {_shapes(value)}" for name, value in structure.items()
-        )
+        named = [f"{name} {_shapes(value)}" for name, value in structure.items()]
+        return ", ".join(named)
     if isinstance(structure, list | tuple):
         return ", ".join(map(_shapes, structure))
     dtype = getattr(structure.dtype, "name", structure.dtype)
     return f"{[None, *structure.shape[1:]]} of {dtype}".replace("None", "B")
-
-
-EXPECTED = "a model that can be saved, and loaded again by those who have its task file"
 
 
 def prove_savable(
@@ -405,16 +425,16 @@ def prove_savable(
     except OSError:
         raise
     except Exception as error:  # raised by Keras or by the user's classes
-        lines = " ".join(
-            line.strip() for line in str(error).splitlines() if line.strip()
-        )
+        # The first sentence: Keras's message may be a page.
+        sentence, _, _ = " ".join(str(error).split()).partition(". ")
         raise UserError(
             EXPECTED,
-            f"{_own_classes(model)}: {type(error).__name__}: {lines.split('. ')[0][:200]}",  # of a page
+            f"{_own_classes(model)}: {type(error).__name__}: {sentence[:200]}",
             "Import each by its name in the task file, and give it a get_config() that returns the arguments "
             "of its __init__, which takes **kwargs besides; or build the model of Keras's own layers.",
         ) from error
-    before, after = model.get_weights(), again.get_weights()
+    before = model.get_weights()
+    after = again.get_weights()
     if len(before) != len(after) or not all(map(np.array_equal, before, after)):
         raise UserError(
             EXPECTED,
@@ -424,15 +444,16 @@ def prove_savable(
 
 
 def _own_classes(model: keras.Model) -> str:
-    names = dict.fromkeys(
-        kind.__name__
-        for kind in _classes(model)
-        if not kind.__module__.startswith("keras.")
-    )
+    names: list[str] = []
+    for kind in _classes(model):
+        own = not kind.__module__.startswith("keras.")
+        if own and kind.__name__ not in names:
+            names.append(kind.__name__)
     return ", ".join(names) or type(model).__name__
 
 
 def _classes(layer: keras.layers.Layer) -> Iterator[type]:
     yield type(layer)
-    for inner in layer.layers if isinstance(layer, keras.Model) else ():
-        yield from _classes(inner)
+    if isinstance(layer, keras.Model):
+        for inner in layer.layers:
+            yield from _classes(inner)

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import layers
 
-from scalestudy.tasks.task import DataInfo
+from scalestudy.tasks.task import DataInfo, output_dtype
 
 kind = "masks"
 data = "indents"
@@ -26,7 +26,9 @@ def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
     inputs = keras.Input(input_shape)
     padding = (_halves(-height % HALVINGS), _halves(-width % HALVINGS))
     padded = padding != ((0, 0), (0, 0))
-    x = layers.ZeroPadding2D(padding)(inputs) if padded else inputs
+    x = inputs
+    if padded:
+        x = layers.ZeroPadding2D(padding)(inputs)
     skips = []
     for filters in ENCODER:
         x = _block(x, filters)
@@ -36,14 +38,14 @@ def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
     for filters, skip in zip(reversed(ENCODER), reversed(skips), strict=True):
         x = layers.Conv2DTranspose(filters, 2, strides=2, padding="same")(x)
         x = _block(layers.Concatenate()([x, skip]), filters)
-    x = layers.Conv2D(1 if classes == 2 else classes, 1)(x)
+    channels, activation = classes, "softmax"
+    if classes == 2:
+        channels, activation = 1, "sigmoid"
+    x = layers.Conv2D(channels, 1)(x)
     if padded:
         x = layers.Cropping2D(padding)(x)
-    # float32 even with mixed precision, and the last layer, so that the loss finds its logits.
-    dtype = None if keras.config.floatx() == "float64" else "float32"
-    outputs = layers.Activation("sigmoid" if classes == 2 else "softmax", dtype=dtype)(
-        x
-    )
+    # The last layer, so that the loss finds its logits.
+    outputs = layers.Activation(activation, dtype=output_dtype())(x)
     return keras.Model(inputs, outputs, name="unet")
 
 

@@ -24,12 +24,12 @@ class CallbackDecisions:
     def __init__(
         self, trainer: Trainer, group: Group, *, epochs: int, steps: int
     ) -> None:
-        self._trainer, self._group = trainer, group
+        self._trainer = trainer
+        self._group = group
         self._active = trainer.has_callbacks
-        called = self._active and group.rank == 0
-        self._callbacks = (
-            trainer.callbacks(epochs=epochs, steps=steps) if called else None
-        )
+        self._callbacks = None
+        if self._active and group.rank == 0:
+            self._callbacks = trainer.callbacks(epochs=epochs, steps=steps)
 
     def begin(self) -> None:
         """Call the callbacks before training."""
@@ -56,9 +56,11 @@ class CallbackDecisions:
         if not self._active:
             return False
         self._trainer.average()  # callbacks read and may store the weights of all workers
+        asked = False
         if self._callbacks:
             self._callbacks.on_epoch_end(epoch, logs)
-        stop = self._agree(self._callbacks is not None and self._trainer.stops)
+            asked = self._trainer.stops
+        stop = self._agree(asked)
         self._share_weights()
         return stop
 
@@ -70,6 +72,7 @@ class CallbackDecisions:
             self._share_weights()
 
     def _agree(self, stop: bool) -> bool:
+        # One sum for both decisions; only rank 0 adds to it.
         rate = self._trainer.rate
         mine = np.zeros(2, np.float64)
         if self._group.rank == 0:
@@ -81,6 +84,7 @@ class CallbackDecisions:
 
     def _share_weights(self) -> None:
         """Give every rank the values of rank 0 if a callback has changed any; most callbacks change none."""
+        # Digests are 32 bytes; sharing the values after each epoch would send the whole model.
         if self._group.size > 1 and not equal_on_all_ranks(self._trainer, self._group):
             self._trainer.share()
 
@@ -99,14 +103,18 @@ def gather(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
 def scatter(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) -> Values:
     """Return this process's part of what `gathered` returned, possibly in another process."""
     common = sum(not variable.own for variable in trainer.variables)
-    mine = [np.split(rows, group.size)[group.rank] for rows in values[common:]]
+    mine = []
+    for rows in values[common:]:
+        of_ranks = np.split(rows, group.size)
+        mine.append(of_ranks[group.rank])
     return Values(list(values[:common]), mine)
 
 
 def equal_on_all_ranks(trainer: Trainer, group: Group) -> bool:
     """Return whether all processes have equal values of all variables, by comparing 32-byte digests."""
     common, own = trainer.values()
-    (rows,) = group.gather([_digest([*common, *own])[None]])
+    mine = _digest([*common, *own])
+    (rows,) = group.gather([mine[None]])
     return len(np.unique(rows, axis=0)) == 1
 
 
@@ -115,7 +123,8 @@ def digests_of_copies(trainer: Trainer, group: Group) -> list[str]:
 
     Equal digests prove that the copies are equal.
     """
-    (rows,) = group.gather([np.stack([_digest(copy) for copy in trainer.weights()])])
+    mine = [_digest(copy) for copy in trainer.weights()]
+    (rows,) = group.gather([np.stack(mine)])
     return [row.tobytes().hex() for row in rows]
 
 
@@ -127,7 +136,8 @@ def digests_of_model(trainer: Trainer) -> tuple[str, str]:
     """
     weights = trainer.weights()[0]
     shapes = json.dumps([[*value.shape, value.dtype.name] for value in weights])
-    return hashlib.sha256(shapes.encode()).hexdigest(), _digest(weights).tobytes().hex()
+    of_shapes = hashlib.sha256(shapes.encode()).hexdigest()
+    return of_shapes, _digest(weights).tobytes().hex()
 
 
 def _digest(values: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:

@@ -18,6 +18,19 @@ from scalestudy.training.session import Position, Session
 from scalestudy.util.errors import RunError
 from scalestudy.util.files import replacing
 
+ASK_EVERY = 5.0
+"""Seconds between two checks for a stop request, if several processes must agree."""
+LOOK_EVERY = 1.0
+"""The same for a single process, which only checks whether a file exists."""
+KEEP_EVERY = 60.0
+"""Minimum seconds between two checkpoints after epochs, and from the start to the first."""
+KEEP_WITHIN = 600.0
+"""Seconds after which a checkpoint is also written within an epoch."""
+SEEN_WITHIN = 60.0
+"""Seconds within which every node must see the checkpoint that rank 0 sees."""
+WRITTEN_WITHIN = 600.0
+"""Seconds that the other ranks wait for rank 0 to write a checkpoint."""
+
 
 class UnusableError(Exception):
     """The file is not a usable checkpoint of this run. The message gives the reason."""
@@ -28,6 +41,7 @@ def write_checkpoint(
 ) -> None:
     """Replace the checkpoint at `path` atomically: it stays complete even if this process is killed."""
     arrays = {f"value_{index}": value for index, value in enumerate(values)}
+    # A job may be killed at any moment, also within this write.
     with replacing(path, _temporary(path)) as file:
         place = json.dumps(asdict(position))
         np.savez(file, place=place, fingerprint=fingerprint, **arrays)  # type: ignore[arg-type]
@@ -78,16 +92,6 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.half")
 
 
-ASK_EVERY = 5.0
-"""Seconds between two checks for a stop request, if several processes must agree."""
-LOOK_EVERY = 1.0
-"""The same for a single process, which only checks whether a file exists."""
-KEEP_EVERY = 60.0
-"""Minimum seconds between two checkpoints after epochs, and from the start to the first."""
-KEEP_WITHIN = 600.0
-"""Seconds after which a checkpoint is also written within an epoch."""
-
-
 class Agreed(NamedTuple):
     """The decision of all ranks: `stop` (after a checkpoint), or only `keep` a checkpoint."""
 
@@ -109,23 +113,28 @@ class CheckpointConsensus:
         group: Group,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._asked, self._group, self._now = asked, group, now
+        self._asked = asked
+        self._group = group
+        self._now = now
         self._kept = self._checked = now()
-        self._calls, self._until = 0, 1
+        self._calls = 0
+        self._until = 1
 
     def due(self) -> bool:
         """Count a call. Return whether `within_epoch` must be called now; the same on every rank."""
         self._calls += 1
+        if self._calls >= self._until:
+            return True
+        # Several ranks must not decide by their own clocks.
         alone = self._group.size == 1
-        return self._calls >= self._until or (
-            alone and self._now() - self._checked >= LOOK_EVERY
-        )
+        return alone and self._now() - self._checked >= LOOK_EVERY
 
     def within_epoch(self) -> Agreed:
         """Decide between two calls. Every rank must call this when `due` returns True."""
         pace = (self._now() - self._checked) / max(1, self._calls)
         decision, pace = self._decide(KEEP_WITHIN, pace)
-        self._calls, self._until = 0, max(1, int(ASK_EVERY / max(pace, 1e-9)))
+        self._calls = 0
+        self._until = max(1, int(ASK_EVERY / max(pace, 1e-9)))
         self._checked = self._now()
         return decision
 
@@ -139,17 +148,13 @@ class CheckpointConsensus:
         mine = np.array([0, 0, round(pace * 1e9)], np.float64)
         if self._group.rank == 0:
             mine[:2] = self._asked(), self._now() - self._kept >= keep_every
-        stop, keep, paces = self._group.host_sum(mine) if processes > 1 else mine
+        if processes > 1:
+            mine = self._group.host_sum(mine)
+        stop, keep, paces = mine
         decision = Agreed(bool(stop), bool(stop or keep))
         if decision.keep:
             self._kept = self._now()
         return decision, float(paces) / 1e9 / processes
-
-
-SEEN_WITHIN = 60.0
-"""Seconds within which every node must see the checkpoint that rank 0 sees."""
-WRITTEN_WITHIN = 600.0
-"""Seconds that the other ranks wait for rank 0 to write a checkpoint."""
 
 
 class StoppedError(Exception):
@@ -160,7 +165,9 @@ class Keeper:
     """Writes the checkpoints of a run and restores the last one."""
 
     def __init__(self, folder: RunFolder, session: Session) -> None:
-        self._folder, self._session, self._clock = folder, session, session.clock
+        self._folder = folder
+        self._session = session
+        self._clock = session.clock
         self._group = session.group
         self._fingerprint = session.fingerprint()
         self._agreement: CheckpointConsensus | None = None
@@ -229,12 +236,15 @@ class Keeper:
         with self._clock.phase("checkpoint"):
             position, values = self._session.checkpoint()
             if self._group.rank == 0:
+                # A job that was requeued may run while an older one still writes.
                 self._folder.refuse_other_job()
+                # The records of all epochs before it must survive the node as well.
                 self._folder.sync_epochs()
                 write_checkpoint(
                     self._folder.checkpoint, position, values, self._fingerprint
                 )
-                if decision.stop:  # after the checkpoint, so that it never promises one that is not there
+                # After the checkpoint, so that it never promises one that is not there.
+                if decision.stop:
                     self._folder.write_stopped(
                         Stopped(epoch=position.epoch + 1, step=position.step)
                     )
@@ -247,23 +257,30 @@ class Keeper:
             raise StoppedError
 
     def _agreed(self) -> Position | None:
-        position = self.found() if self._group.rank == 0 else None
-        mine = np.array([1, *position.mark] if position else [0, 0, 0, 0], np.int64)
+        # Whether there is one, and its mark: rank 0's numbers, to which the others add zeros.
+        mine = np.zeros(4, np.int64)
+        if self._group.rank == 0:
+            position = self.found()
+            if position is not None:
+                mine[:] = 1, *position.mark
         there, *mark = self._group.host_sum(mine).tolist()
-        return (
-            self._await(tuple(mark), SEEN_WITHIN, "the checkpoint that rank 0 sees")
-            if there
-            else None
-        )
+        if not there:
+            return None
+        # A file system may show the file to other nodes later.
+        what = "the checkpoint that rank 0 sees"
+        return self._await(tuple(mark), SEEN_WITHIN, what)
 
     def _await(self, mark: tuple[int, ...], within: float, what: str) -> Position:
         deadline = time.monotonic() + within
-        while (position := self.found()) is None or position.mark != mark:
+        while True:
+            position = self.found()
+            if position is not None and position.mark == mark:
+                return position
             if time.monotonic() > deadline:
+                found = "none" if position is None else "another one"
                 raise RunError(
                     f"{what} within {within:.0f} s",
-                    f"{'none' if position is None else 'another one'} at {self._folder.checkpoint}",
+                    f"{found} at {self._folder.checkpoint}",
                     "See rank 0's log, and check that all nodes see the same folder.",
                 )
             time.sleep(0.05)
-        return position

@@ -14,6 +14,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.text import count_noun
 from scalestudy.util.unused_packages import without_unused
 
 LONGEST_UUID = 96
@@ -40,7 +41,9 @@ class OwnPart:
 
 def join_workers(part: OwnPart) -> tuple[Engine, Joined]:
     """Set up the engine on this process's cores and GPUs, join the other workers, and return both."""
-    point, clock, device = part.point, part.clock, part.device
+    point = part.point
+    clock = part.clock
+    device = part.device
     with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
         engine = part.engine or engine_of(point.engine)
         set_up_engine(
@@ -74,17 +77,15 @@ def set_up_engine(
     if len(listed) == len(gpus):
         return
     if len(listed) > len(gpus):
-        why, action = (
-            "more GPUs than it was shown",
-            "Do not set CUDA_VISIBLE_DEVICES in the task file.",
-        )
+        why = "more GPUs than it was shown"
+        action = "Do not set CUDA_VISIBLE_DEVICES in the task file."
     elif len(gpus) > 1 and any(name.startswith("MIG-") for name in gpus):
         why = "CUDA shows a process one MIG instance and nothing beside it"
         action = "Use a strategy with one process per worker (horovod, multiworker), or undivided GPUs."
     else:
         why, action = engine.why_missing()
     raise RunError(
-        f"the engine to list {len(gpus)} GPU{'s' * (len(gpus) != 1)}: {', '.join(gpus)}",
+        f"the engine to list {count_noun(len(gpus), 'GPU')}: {', '.join(gpus)}",
         f"{', '.join(listed) or 'none'}: {why}",
         action,
     )
@@ -101,16 +102,12 @@ def refuse_shared_gpus(group: Group, uuids: Sequence[str]) -> None:
     """
     if group.size == 1:
         return
-    (names,) = group.gather(
-        [np.array([next(iter(uuids), "").encode()], f"S{LONGEST_UUID}")]
-    )
+    first = next(iter(uuids), "").encode()
+    (names,) = group.gather([np.array([first], f"S{LONGEST_UUID}")])
     ranks: dict[str, list[int]] = {}
     for rank, name in enumerate(names.tolist()):
         ranks.setdefault(name.decode(), []).append(rank)
-    shared = next(
-        (same for name, same in ranks.items() if name and len(same) > 1), None
-    )
-    if shared:
-        raise UserError(
-            EXPECTED, f"one that ranks {', '.join(map(str, shared))} share", ACTION
-        )
+    for uuid, same in ranks.items():
+        if uuid and len(same) > 1:
+            sharing = ", ".join(map(str, same))
+            raise UserError(EXPECTED, f"one that ranks {sharing} share", ACTION)

@@ -23,6 +23,14 @@ from scalestudy.util.files import write_atomically
 Array = npt.NDArray[Any]
 TOLERANCE = 1e-2
 """Allowed deviation of a sum of probabilities from 1, for half precision."""
+SIDE = 256
+"""Maximum length of a picture's longer side in pixels."""
+PIXELS_AT_ONCE = 2**21
+"""Maximum number of input pixels evaluated in one batch."""
+SAMPLES = 48
+"""Maximum number of validation samples evaluated; rank 0 does this while the other ranks wait."""
+PIXELS = 2**22
+"""Maximum number of pixels of these samples together."""
 
 
 def are_logits(outputs: Array) -> bool:
@@ -40,22 +48,31 @@ def probabilities(outputs: Array, record: ModelRecord, *, logits: bool) -> Array
     Raises:
         UserError: If the shape of the outputs does not match the classes.
     """
-    inner = 3 if record.kind == "masks" else 1
+    inner, place = 1, "each image"
+    if record.kind == "masks":
+        inner, place = 3, "each pixel"
+    accepted: tuple[int, ...] = (record.classes,)
+    if record.classes == 2:
+        accepted = (1, 2)
     values = np.asarray(outputs, np.float32)
     if values.ndim == inner and record.classes == 2:
         values = values[..., None]
-    channels = values.shape[-1] if values.ndim == inner + 1 else 0
-    if channels not in ((1, 2) if record.classes == 2 else (record.classes,)):
-        place = "each pixel" if record.kind == "masks" else "each image"
+    channels = 0
+    if values.ndim == inner + 1:
+        channels = values.shape[-1]
+    if channels not in accepted:
         raise UserError(
             f"a model that gives the probabilities of {record.classes} classes for {place}",
             f"outputs of shape {list(outputs.shape)}",
             "Use the exported model in your own program, which knows what its outputs mean.",
         )
     if channels == 1:
-        second = 1 / (1 + np.exp(-values)) if logits else values
+        second: Array = values
+        if logits:
+            second = 1 / (1 + np.exp(-values))
         return np.concatenate([1 - second, second], axis=-1)
     if logits:
+        # Less the largest, so that no power overflows.
         powers = np.exp(values - values.max(-1, keepdims=True))
         values = powers / powers.sum(-1, keepdims=True)
     return values
@@ -71,12 +88,6 @@ def classes_of(values: Array) -> npt.NDArray[np.uint8]:
     return np.where(unknown, np.uint8(IGNORE), best)
 
 
-SIDE = 256
-"""Maximum length of a picture's longer side in pixels."""
-PIXELS_AT_ONCE = 2**21
-"""Maximum number of input pixels evaluated in one batch."""
-
-
 class Chosen(NamedTuple):
     """A selected sample: its index among the evaluated samples, and the reasons for selecting it."""
 
@@ -89,22 +100,20 @@ def choose(losses: NDArray[np.float64], count: int) -> list[Chosen]:
 
     Losses that are not finite count as worst.
     """
-    order = np.argsort(
-        np.nan_to_num(losses, nan=math.inf, posinf=math.inf), kind="stable"
-    ).tolist()
+    finite = np.nan_to_num(losses, nan=math.inf, posinf=math.inf)
+    order = np.argsort(finite, kind="stable").tolist()
     middle = max(0, (len(order) - count) // 2)
     sorts = {
         "best": order[:count],
         "median": order[middle : middle + count],
         "worst": order[::-1][:count],
     }
-    roles = {
-        place: tuple(
-            f"{name} by loss" for name, places in sorts.items() if place in places
-        )
-        for place in order
-    }
-    return [Chosen(place, why) for place, why in roles.items() if why]
+    chosen = []
+    for place in order:
+        roles = [f"{name} by loss" for name in sorts if place in sorts[name]]
+        if roles:
+            chosen.append(Chosen(place, tuple(roles)))
+    return chosen
 
 
 def gallery_of(
@@ -117,15 +126,14 @@ def gallery_of(
     of: int,
 ) -> GalleryRecord:
     """Evaluate `rows` (shape [M], from a validation set of `of` rows) and show `count` of each kind."""
-    parts = [
-        model.losses(*part, prepared.scale or 1.0) for part in _parts(prepared, rows)
-    ]
+    scale = prepared.scale or 1.0
+    parts = [model.losses(*part, scale) for part in _parts(prepared, rows)]
     losses = np.concatenate(parts)
     samples = []
     for chosen in choose(losses, count):
         row = rows[chosen.place : chosen.place + 1]
         inputs, targets = read_rows(prepared, row)
-        outputs = model.outputs(inputs, prepared.scale or 1.0)
+        outputs = model.outputs(inputs, scale)
         values = probabilities(outputs, record, logits=are_logits(outputs))[0]
         shown = GallerySample(
             name=prepared.names[int(row[0])],
@@ -186,12 +194,6 @@ def _parts(prepared: Prepared, rows: Indices) -> Iterator[tuple[Any, Any]]:
         yield read_rows(prepared, rows[start : start + size], reader)
 
 
-SAMPLES = 48
-"""Maximum number of validation samples evaluated; rank 0 does this while the other ranks wait."""
-PIXELS = 2**22
-"""Maximum number of pixels of these samples together."""
-
-
 def save_gallery(
     folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices
 ) -> None:
@@ -200,11 +202,9 @@ def save_gallery(
     An error is written to the log and does not fail the run.
     """
     record = folder.model_record()
-    if (
-        record is None
-        or not record.train.get("gallery", True)
-        or prepared.kind not in ("masks", "classes")
-    ):
+    if record is None or not record.train.get("gallery", True):
+        return
+    if prepared.kind not in ("masks", "classes"):
         return
     try:
         made = gallery_of(
@@ -217,9 +217,8 @@ def save_gallery(
         )
         folder.refuse_other_job()
         write_atomically(folder.gallery, made.model_dump_json() + "\n")
-    except (
-        Exception
-    ) as error:  # an error of the user's model or of the disk must not fail the run
+    except Exception as error:
+        # An error of the user's model or of the disk must not fail the run.
         traceback.print_exc()
         print(f"scalestudy: this run has no gallery: {error}", flush=True)
 

@@ -21,10 +21,12 @@ def begin_alike(trainer: Trainer, group: Group, file: Path) -> None:
     Raises:
         OSError: If the file cannot be read or written.
     """
+    # Other ranks may be on nodes that see the file later; they get the values from rank 0.
     if group.rank == 0:
         shapes, _ = digests_of_model(trainer)
         file = file.with_name(f"{file.stem}-{shapes[:8]}.npz")
         make_inside(file.parent)
+        # Runs of a seed may start at once; where locks are not supported, writing is atomic.
         with take(file.with_suffix(".lock"), wait=True) or nullcontext():
             if not file.exists():
                 drawn = io.BytesIO()

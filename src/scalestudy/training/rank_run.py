@@ -46,6 +46,10 @@ PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""
 PROGRESS_EVERY_IN_JOB = 5.0
 """The same in a job, on a file system that many jobs share."""
+RESULT_WITHIN = 600.0
+"""Seconds that the other ranks wait for rank 0 to save the model and write the result."""
+LOOK_EVERY = 0.2
+"""Seconds between two looks at the signs of other processes, in an asynchronous run."""
 
 
 class Reporter:
@@ -54,35 +58,44 @@ class Reporter:
     def __init__(
         self, folder: RunFolder, session: Session, position: Position | None
     ) -> None:
-        self._folder, self._session = folder, session
+        self._folder = folder
+        self._session = session
         self._written = 0.0
         self._used = (time.process_time(), time.monotonic())
         self.records = folder.keep_epochs(position.epoch if position else 0)
         """Records of all epochs so far."""
         self._ended: float | None = None
         self._between = 0.0
-        before = folder.progress()
-        self.restarts = (
-            max(position.restarts, before.restarts if before else 0) + 1
-            if position
-            else 0
-        )
+        self.restarts = 0
         """How often the run continued from a checkpoint, including several times from the same one."""
-        known = [
-            record.validation[session.metric]
-            for record in self.records
-            if record.validation
-        ]
         self._last = Progress(
             phase="start-up",
-            epoch=position.epoch if position else 0,
+            epoch=0,
             epochs=session.epochs,
-            step=position.step if position else 0,
+            step=0,
             steps=session.steps,
-            quality=known[-1] if known else None,
-            restarts=self.restarts,
+            quality=self._last_quality(),
+            restarts=0,
             updated=0,
         )
+        if position:
+            before = folder.progress()
+            self.restarts = position.restarts + 1
+            if before:
+                self.restarts = max(position.restarts, before.restarts) + 1
+            self._last = self._last.model_copy(
+                update={
+                    "epoch": position.epoch,
+                    "step": position.step,
+                    "restarts": self.restarts,
+                }
+            )
+
+    def _last_quality(self) -> float | None:
+        for record in reversed(self.records):
+            if record.validation:
+                return record.validation[self._session.metric]
+        return None
 
     def phase(self, phase: str) -> None:
         """Record that the run has entered a phase."""
@@ -93,7 +106,9 @@ class Reporter:
         every = PROGRESS_EVERY_IN_JOB if self._folder.in_job else PROGRESS_EVERY
         if time.monotonic() - self._written < every:
             return
-        throughput = moment.samples / moment.seconds if moment.seconds else None
+        throughput = None
+        if moment.seconds:
+            throughput = moment.samples / moment.seconds
         epochs_left = self._session.epochs - moment.epoch + 1
         steps_left = epochs_left * moment.steps - moment.step
         self._write(
@@ -112,14 +127,11 @@ class Reporter:
         self.records.append(record)
         self._folder.append_epoch(record)
         quality = record.validation.get(self._session.metric, self._last.quality)
-        now, since, self._between = (
-            time.monotonic(),
-            self._ended,
-            record.evaluation_seconds,
-        )
-        if (
-            since is not None
-        ):  # callbacks, checkpoints and other work between the steps of two epochs
+        now = time.monotonic()
+        since = self._ended
+        self._between = record.evaluation_seconds
+        if since is not None:
+            # Callbacks, checkpoints and other work between the steps of two epochs.
             self._between = max(self._between, now - since - record.train_seconds)
         self._ended = now
         left = (self._session.epochs - record.epoch) * (
@@ -136,7 +148,8 @@ class Reporter:
 
     def _cpu_percent(self) -> float:
         """Return how much of its granted cores this process has used since the last call, in per cent."""
-        used, now = time.process_time(), time.monotonic()
+        used = time.process_time()
+        now = time.monotonic()
         (before, then), self._used = self._used, (used, now)
         return 100 * (used - before) / max(now - then, 1e-9) / len(granted())
 
@@ -144,10 +157,6 @@ class Reporter:
         self._last = self._last.model_copy(update={**changes, "updated": time.time()})
         self._folder.write_progress(self._last)
         self._written = time.monotonic()
-
-
-RESULT_WITHIN = 600.0
-"""Seconds that the other ranks wait for rank 0 to save the model and write the result."""
 
 
 def run_synchronous(part: OwnPart) -> None:
@@ -163,10 +172,6 @@ def run_synchronous(part: OwnPart) -> None:
     run_joined(part, *join_workers(part))
 
 
-LOOK_EVERY = 0.2
-"""Seconds between two looks at the signs of other processes, in an asynchronous run."""
-
-
 def run_asynchronous(part: OwnPart) -> None:
     """Compute this process's part of a run whose workers take no common steps.
 
@@ -177,30 +182,32 @@ def run_asynchronous(part: OwnPart) -> None:
         _serve(part)
         return
     with part.clock.phase("join"):
-        while (
-            len([sign for sign in part.folder.signs() if sign.phase == SERVING])
-            < part.placement.size - 1
-        ):
+        while _serving(part.folder) < part.placement.size - 1:
             time.sleep(LOOK_EVERY)
     run_synchronous(part)
     part.folder.release()
 
 
+def _serving(folder: RunFolder) -> int:
+    """Return how many processes wait for what the coordinator asks of them."""
+    return sum(sign.phase == SERVING for sign in folder.signs())
+
+
 def _serve(part: OwnPart) -> None:
-    folder, point, placement, clock = (
-        part.folder,
-        part.point,
-        part.placement,
-        part.clock,
-    )
-    traits, threads = engine_traits(point.engine), len(granted())
+    folder = part.folder
+    point = part.point
+    placement = part.placement
+    clock = part.clock
+    traits = engine_traits(point.engine)
+    threads = len(granted())
     with clock.phase("framework"), without_unused(traits.unused):
         engine = part.engine or engine_of(point.engine)
         set_up_engine(
             engine, point, threads=threads, device=part.device, gpus=part.gpus
         )
         load(point.traits.serve)(placement, threads=threads)
-    devices, build = engine.devices(part.device), engine.build_record()
+    devices = engine.devices(part.device)
+    build = engine.build_record()
     folder.write_rank(
         rank_record(
             placement,
@@ -223,14 +230,13 @@ def _serve(part: OwnPart) -> None:
 
 def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
     """Compute the part of a rank that has already joined the others; see `run`."""
-    folder, point, placement, clock, device = (
-        part.folder,
-        part.point,
-        part.placement,
-        part.clock,
-        part.device,
-    )
-    group, cpus = joined.group, granted()
+    folder = part.folder
+    point = part.point
+    placement = part.placement
+    clock = part.clock
+    device = part.device
+    group = joined.group
+    cpus = granted()
     utilisation = Utilisation(
         len(cpus),
         part.gpus,
@@ -246,9 +252,11 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
         unmeasured=utilisation.reasons(),
     )
     folder.write_rank(record)
+    # Before NCCL would refuse it, without naming who gave two ranks one GPU.
     refuse_shared_gpus(group, record.device_uuids)
     files = point.needed_files()
-    prepared, split = Prepared.open(files.prepared), Split.load(files.split)
+    prepared = Prepared.open(files.prepared)
+    split = Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)
     if files.initial is not None:
         with clock.phase("build"):
@@ -258,6 +266,7 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
     if group.rank == 0:
         forget_the_last_process(folder)
         reporter = Reporter(folder, session, keeper.found())
+    # A model that cannot be saved fails here, and not after hours of training.
     chance = _try(folder, session)
     if reporter:
         reporter.phase("compile")
@@ -269,6 +278,7 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
         if reporter:
             keeper.remove()
     clock.heartbeat.enter("leaving")
+    # It waits for all ranks: one that left early would abort the others' sums.
     group.close()
 
 
@@ -277,7 +287,8 @@ def _try(folder: RunFolder, session: Session) -> Chance:
 
     Every rank enters the same phases, so that the progress marks of all ranks stay comparable.
     """
-    first, chance = session.group.rank == 0, Chance(None, 0)
+    first = session.group.rank == 0
+    chance = Chance(None, 0)
     with session.clock.phase("saving"):
         if first:
             folder.write_model_record(model_record_of(session.point, session.prepared))
@@ -310,24 +321,28 @@ def _finish(
 
     Without a result the run is not complete. A failure to save the model does not lose the result.
     """
-    clock, test = session.clock, dict[str, float]()
+    clock = session.clock
+    test = dict[str, float]()
     if reporter:
         reporter.phase("evaluation")
-    evaluated = session.timer.evaluate(session) if session.timer else None
+    evaluated = None
+    if session.timer:
+        evaluated = session.timer.evaluate(session)
     with session.evaluating():
         validation = evaluated or session.validation()
         if len(session.split.test):
             test = session.measure(session.split.test)
         with clock.phase("proof"):
-            digests, usages = session.digests(), session.usages()
+            digests = session.digests()
+            usages = session.usages()
+        # Also of processes that serve a coordinator and have no session.
         session.hosts |= {record.host for record in folder.ranks()}
         clock.heartbeat.enter("result")
         _refuse_unequal(digests)
         if reporter is None:
             with clock.phase("saving"):
-                clock.heartbeat.enter(
-                    "waiting"
-                )  # one mark more than rank 0, which is therefore the one behind
+                # One mark more than rank 0, which is therefore the one behind.
+                clock.heartbeat.enter("waiting")
                 _await_result(folder)
             return
         reporter.phase("saving")
@@ -343,6 +358,7 @@ def _finish(
         result = result_of(
             session, records, validation, test, chance, digests[0], usages, missing
         )
+        # The result comes last: with it, the run is complete.
         folder.write_checksums(result)
         folder.write_result(result)
 

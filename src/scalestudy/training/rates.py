@@ -14,7 +14,8 @@ PUBLISHED_STEPS = ((0.4, 1 / 2), (0.6, 1 / 4), (0.75, 1 / 8))
 
 def rates_of(point: Point, steps_per_epoch: int) -> NDArray[np.float64]:
     """Return the learning rate of each step of a point's run, shape [steps]."""
-    train, steps = point.train, point.train.epochs * steps_per_epoch
+    train = point.train
+    steps = point.train.epochs * steps_per_epoch
     rates = rate_table(
         base=train.learning_rate,
         kappa=point.batch_ratio,
@@ -24,6 +25,7 @@ def rates_of(point: Point, steps_per_epoch: int) -> NDArray[np.float64]:
         warmup=min(steps, round(train.warmup_epochs * steps_per_epoch)),
     )
     if train.frozen_epochs:
+        # Pretrained layers are unfrozen then, and a high rate would undo what they know.
         rates[train.frozen_epochs * steps_per_epoch :] *= train.unfrozen_rate
     return rates
 
@@ -34,7 +36,11 @@ def peak_rate(base: float, kappa: float, scaling: str) -> float:
     "linear" is Goyal et al. 2017 (arXiv:1706.02677); "sqrt" is Malladi et al. 2022
     (arXiv:2205.10287) for adaptive methods, Krizhevsky 2014 for SGD.
     """
-    return base * {"none": 1.0, "linear": kappa, "sqrt": math.sqrt(kappa)}[scaling]
+    if scaling == "linear":
+        return base * kappa
+    if scaling == "sqrt":
+        return base * math.sqrt(kappa)
+    return base
 
 
 def rate_table(
@@ -54,10 +60,13 @@ def rate_table(
     """
     peak = peak_rate(base, kappa, scaling)
     step = np.arange(steps, dtype=np.float64)
+    # The decay begins where the warm-up ends.
     done = np.clip((step - warmup) / max(steps - warmup, 1), 0, 1)
     rates = peak * _factor(schedule, done, step / steps)
     if warmup:
-        start = base if peak > base else 0.0
+        start = 0.0
+        if peak > base:
+            start = base
         rising = step < warmup
         rates[rising] = start + (peak - start) * (step[rising] + 1) / warmup
     return rates

@@ -34,6 +34,7 @@ def loaders(
 
     They never run at once, so they share buffers.
     """
+    # One set for each device, as each is read for by a thread of its own.
     buffers = [Buffers() for _ in replicas.slices]
     changed, reader = readers(point, prepared)
 
@@ -51,7 +52,8 @@ def loaders(
             whole=whole,
         )
 
-    together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
+    bytes_of_sample = sample_bytes(reader.forms(np.arange(1))[0])
+    together = steps_per_call(point, bytes_of_sample, steps)
     if point.train.steps_per_call is None and prepared.has_sequences:
         together = 1  # each batch is padded to its own longest sequence
     batch = statistics_batch(point)
@@ -97,8 +99,12 @@ def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
         return min(point.train.steps_per_call, steps)
     if not point.traits.synchronous:
         return 1  # one worker computes each call
-    batch = point.train.step_batch if point.traits.timed else point.global_batch
-    return 1 if bytes_of_sample * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)
+    batch = point.global_batch
+    if point.traits.timed:
+        batch = point.train.step_batch
+    if bytes_of_sample * batch > SMALL_STEP:
+        return 1
+    return min(STEPS_PER_CALL, steps)
 
 
 def in_channels(inputs: NDArray[Any], channels: int) -> NDArray[Any]:
@@ -109,9 +115,9 @@ def in_channels(inputs: NDArray[Any], channels: int) -> NDArray[Any]:
     if inputs.shape[-1] == channels:
         return inputs
     if channels == 1:
-        luma = inputs[..., :3] @ np.array([0.299, 0.587, 0.114])
-        grey = luma if inputs.dtype.kind == "f" else np.rint(luma)
+        grey = inputs[..., :3] @ np.array([0.299, 0.587, 0.114])
+        if inputs.dtype.kind != "f":
+            grey = np.rint(grey)
         return np.ascontiguousarray(grey.astype(inputs.dtype)[..., None])
-    return np.ascontiguousarray(
-        np.broadcast_to(inputs[..., :1], (*inputs.shape[:-1], channels))
-    )
+    shape = (*inputs.shape[:-1], channels)
+    return np.ascontiguousarray(np.broadcast_to(inputs[..., :1], shape))

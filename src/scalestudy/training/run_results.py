@@ -30,12 +30,18 @@ from scalestudy.util.errors import RunError
 def model_record_of(point: Point, prepared: Prepared) -> ModelRecord:
     """Describe the models of a run: task, inputs, classes, data and training settings."""
     (_, dtype), *_ = leaves(reader_of(prepared).forms(np.array([0]))[0])
+    checksum = ""
+    if not has_name(point.task):
+        checksum = file_checksum(Path(point.task))
+    shape: tuple[int, ...] = ()
+    if prepared.kind != "custom":
+        shape = prepared.input_shape
     return ModelRecord(
         engine=point.engine,
         task=point.task,
-        task_checksum="" if has_name(point.task) else file_checksum(Path(point.task)),
+        task_checksum=checksum,
         kind=prepared.kind,
-        input_shape=() if prepared.kind == "custom" else prepared.input_shape,
+        input_shape=shape,
         dtype=dtype.name,
         scale=prepared.scale or 1.0,
         class_names=list(prepared.class_names),
@@ -75,9 +81,11 @@ def save_model(folder: RunFolder, trainer: Trainer) -> str | None:
         with _half(file) as half:
             trainer.save(str(half))
             os.replace(half, file)
-    except Exception as error:  # an error of the engine or of the disk does not invalidate the measurements
+    except Exception as error:
+        # An error of the engine or of the disk does not invalidate the measurements.
         traceback.print_exc()
-        return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        first, _, _ = str(error).strip().partition("\n")
+        return f"{type(error).__name__}: {first}"
     return None
 
 
@@ -108,11 +116,9 @@ class BestKeeper:
     """
 
     def __init__(self, folder: RunFolder, session: Session) -> None:
-        self._folder, self._trainer, self._clock = (
-            folder,
-            session.trainer,
-            session.clock,
-        )
+        self._folder = folder
+        self._trainer = session.trainer
+        self._clock = session.clock
         self._writes = session.group.rank == 0
         self._keeps = session.point.train.keep_best == "quality"
         self._metric = session.trainer.metrics[0]
@@ -124,12 +130,12 @@ class BestKeeper:
         if not self._writes:
             return
         best = self._folder.best_record()
-        goes_on = (
-            position is not None and position.epoch > 0 and self._folder.best.exists()
-        )
-        if goes_on and best and self._keeps and best.metric == self._metric:
+        continues = position is not None and position.epoch > 0
+        kept = self._keeps and self._folder.best.exists()
+        if continues and kept and best is not None and best.metric == self._metric:
             self._best = best.value
         else:
+            # The file would be of another run, or of an epoch that is trained again.
             self._folder.forget_best()
 
     def evaluated(self, record: EpochRecord) -> None:
@@ -145,6 +151,7 @@ class BestKeeper:
         assert better  # the task's first metric has one
         if not improves(value, self._best, better):
             return
+        # A job that was requeued may run while an older one still writes.
         self._folder.refuse_other_job()
         try:
             file = self._folder.best.with_suffix(self._trainer.model_suffix)
@@ -155,7 +162,8 @@ class BestKeeper:
                 BestRecord(epoch=epoch, metric=self._metric, value=value)
             )
             self._best = value
-        except Exception as error:  # an error of the disk or of the user's classes must not stop the run
+        except Exception as error:
+            # An error of the disk or of the user's classes must not stop the run.
             traceback.print_exc()
             print(
                 f"scalestudy: the model of epoch {epoch} is not kept: {error}",
@@ -178,8 +186,11 @@ def result_of(
     `validation` was measured with the saved weights. `usages` has one entry per process. `model_missing` is
     the reason why the model was not saved.
     """
-    point, split, metric = session.point, session.split, session.metric
+    point = session.point
+    split = session.split
+    metric = session.metric
     flops = session.trainer.flops()
+    # The first epoch warms caches up; a resumed one is that of two processes.
     steady = [record for record in records[1:] if not record.resumed]
     seconds = sum(record.train_seconds for record in steady)
     timing = session.timer.record(session) if session.timer else None
@@ -269,7 +280,9 @@ def result_of(
 def mean_percent(uses: Sequence[GpuUse]) -> float | None:
     """Return the mean utilisation of the GPUs that report it, or None if no GPU does."""
     known = [use.percent for use in uses if use.percent is not None]
-    return sum(known) / len(known) if known else None
+    if not known:
+        return None
+    return sum(known) / len(known)
 
 
 def best_epoch(records: list[EpochRecord], metric: str, sense: Sense) -> EpochRecord:

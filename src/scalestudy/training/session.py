@@ -38,6 +38,9 @@ from scalestudy.training.set_evaluation import (
 )
 from scalestudy.training.timers import EpochCounters, StepTimer
 
+LONGEST_HOST = 255
+"""Maximum length of a host name in characters; Linux allows 64."""
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -103,8 +106,14 @@ def fingerprint(point: Point, split: Split, variables: Sequence[Variable]) -> st
     return digest.hexdigest()
 
 
-LONGEST_HOST = 255
-"""Maximum length of a host name in characters; Linux allows 64."""
+def logs_of(record: EpochRecord) -> dict[str, float]:
+    """Return what callbacks read of an epoch, by the names that `fit` of Keras gives them."""
+    assert record.loss is not None
+    assert record.learning_rate is not None
+    logs = {"loss": record.loss, "learning_rate": record.learning_rate}
+    for key, value in record.validation.items():
+        logs[f"val_{key}"] = value
+    return logs
 
 
 class Session:
@@ -128,17 +137,15 @@ class Session:
         clock: PhaseClock,
         utilisation: Utilisation | None = None,
     ) -> None:
-        self.point, self.group, self.prepared, self.split = (
-            point,
-            joined.group,
-            prepared,
-            split,
-        )
-        self.clock, self._utilisation = clock, utilisation
+        self.point = point
+        self.group = joined.group
+        self.prepared = prepared
+        self.split = split
+        self.clock = clock
+        self._utilisation = utilisation
         self.began = clock.started
-        (names,) = self.group.gather(
-            [np.array([socket.gethostname().encode()], f"S{LONGEST_HOST}")]
-        )
+        host = socket.gethostname().encode()
+        (names,) = self.group.gather([np.array([host], f"S{LONGEST_HOST}")])
         self.hosts = {name.decode() for name in names.tolist()}
         self.epochs = point.train.epochs
         self.steps = len(list(batches(len(split.train), point.update_batch)))
@@ -148,6 +155,7 @@ class Session:
             self._loader, self._evaluation_loader, self._statistics_loader = loaders(
                 point, prepared, joined.replicas, self.steps, self.trainer.stage
             )
+        # A watchdog then tells a rank that stands still from those that wait for it in the exchange.
         self.trainer.computed = clock.heartbeat.exchange
         self.evaluated: Callable[[EpochRecord], None] = lambda record: None
         """Called on every rank after each evaluation, while the model still has the evaluated weights."""
@@ -159,24 +167,22 @@ class Session:
         self._counters = EpochCounters()
         self._validation: dict[str, float] | None = None
         self._evaluating = False
-        self.timer = (
-            StepTimer(joined.group, self.epochs * self.steps) if point.timing else None
-        )
+        self.timer: StepTimer | None = None
         """Ends a timing run; None for a training."""
+        if point.timing:
+            self.timer = StepTimer(joined.group, self.epochs * self.steps)
 
     def compile(self) -> None:
         """Run one call of each size and phase, then restore all values, so no epoch includes compilation."""
         with self.clock.phase("compile"):
             before = self.trainer.values()
             rows = list(batches(len(self.split.train), self.point.update_batch))
+            # Of each size, the first step of the epoch; all but the last have one size.
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
             for first, step in itertools.product(self.trainer.phases, sizes.values()):
                 self.clock.heartbeat.enter("compile")
-                float(
-                    self.trainer.train(
-                        self._loader.read(self.split.train, [step], first, epoch=0)
-                    )
-                )
+                call = self._loader.read(self.split.train, [step], first, epoch=0)
+                float(self.trainer.train(call))  # waits until it is computed
             self.trainer.assign(before)
 
     @property
@@ -195,13 +201,20 @@ class Session:
 
     def gpu_percent(self) -> float | None:
         """Return the last measured utilisation of this rank's GPUs in per cent, or None if it is unknown."""
-        return self._utilisation.gpu_percent() if self._utilisation else None
+        if self._utilisation is None:
+            return None
+        return self._utilisation.gpu_percent()
 
     def checkpoint(self) -> tuple[Position, list[NDArray[Any]]]:
         """Return the position of the run and the values of all variables. Every rank must call this."""
         counters = self._counters
-        row = self._utilisation.usage().row() if self._utilisation else []
+        row: list[float] = []
+        if self._utilisation is not None:
+            row = list(self._utilisation.usage().row())
         losses, usage = self.group.gather([np.array([counters.loss]), np.array([row])])
+        usages: tuple[tuple[float, ...], ...] = ()
+        if row:
+            usages = tuple(map(tuple, usage.tolist()))
         position = Position(
             epoch=self.epoch,
             step=counters.step,
@@ -214,7 +227,7 @@ class Session:
             restarts=self.restarts,
             wall=self.clock.wall,
             phases=self.clock.phases(),
-            usage=tuple(map(tuple, usage.tolist())) if row else (),
+            usage=usages,
             began=self.began,
             hosts=tuple(sorted(self.hosts)),
         )
@@ -223,22 +236,24 @@ class Session:
     def restore(self, position: Position, values: list[NDArray[Any]]) -> None:
         """Restore the state that `checkpoint` returned. Every rank must call this, after `compile`."""
         self.trainer.assign(scatter(values, self.trainer, self.group))
-        self.epoch, self.updates, self.elapsed = (
-            position.epoch,
-            position.updates,
-            position.elapsed,
-        )
-        self.restarts, self._resumed = position.restarts + 1, position.epoch
+        self.epoch = position.epoch
+        self.updates = position.updates
+        self.elapsed = position.elapsed
+        self.restarts = position.restarts + 1
+        # Its time is that of two processes, so it is no steady epoch.
+        self._resumed = position.epoch
         loss = position.losses[self.group.rank]
         counted = position.step, position.samples, loss, position.spent, position.waited
         self._counters = EpochCounters(*counted)
         self.clock.resume(position.phases, position.wall)
         self.began = position.began
+        # A run may continue on other nodes.
         self.hosts |= set(position.hosts)
         if self._utilisation:
-            self._utilisation.resume(
-                position.usage[self.group.rank] if position.usage else ()
-            )
+            usage: tuple[float, ...] = ()
+            if position.usage:
+                usage = position.usage[self.group.rank]
+            self._utilisation.resume(usage)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -272,21 +287,18 @@ class Session:
                 self.epoch = self.epochs
                 return
             with self.clock.phase("callbacks"):
-                validation = {
-                    f"val_{key}": value for key, value in record.validation.items()
-                }
-                assert record.loss is not None
-                assert record.learning_rate is not None
-                logs = {
-                    "loss": record.loss,
-                    "learning_rate": record.learning_rate,
-                    **validation,
-                }
+                logs = logs_of(record)
                 stop = callbacks.epoch_end(epoch, logs)
-            self.epoch = self.epochs if stop else epoch + 1
-            yield self._validated(record) if stop and not record.validation else record
-            if stop:
-                break
+            if not stop:
+                self.epoch = epoch + 1
+                yield record
+                continue
+            self.epoch = self.epochs
+            # A result needs the quality of the last epoch, also where only some epochs are evaluated.
+            if not record.validation:
+                record = self._validated(record)
+            yield record
+            break
         with self.clock.phase("callbacks"):
             callbacks.end(logs)
 
@@ -295,8 +307,9 @@ class Session:
 
         The results of the last epoch are reused, unless callbacks may have changed the weights since.
         """
-        known = None if self.trainer.has_callbacks else self._validation
-        return known or self.measure(self.split.validation)
+        if self._validation and not self.trainer.has_callbacks:
+            return self._validation
+        return self.measure(self.split.validation)
 
     def measure(self, samples: Indices) -> dict[str, float]:
         """Return loss and metrics over `samples`, counted once; the same on every rank."""
@@ -316,16 +329,14 @@ class Session:
             yield
             return
         trainer = self.trainer
+        fresh = self.point.train.batch_norm == "fresh" and trainer.momentum is not None
         with ExitStack() as stack:
             with self.clock.phase("evaluation"):
+                # Until now each worker has moved statistics of its own.
                 trainer.average()
-                if (
-                    self.point.train.batch_norm == "fresh"
-                    and trainer.momentum is not None
-                ):
-                    trainer.enter(
-                        max(0, self.updates - 1)
-                    )  # the phase whose layers were trained last
+                if fresh:
+                    # The phase whose layers were trained last.
+                    trainer.enter(max(0, self.updates - 1))
                     samples = statistics_samples(self.split.train, self.point.seed)
                     sums = sum_over_workers(
                         trainer,
@@ -360,9 +371,9 @@ class Session:
     @property
     def usage_of(self) -> Literal["run", "last process"]:
         """Whether usages include those of the processes before a restart."""
-        return (
-            "run" if self._utilisation and self._utilisation.whole else "last process"
-        )
+        if self._utilisation and self._utilisation.whole:
+            return "run"
+        return "last process"
 
     def digests(self) -> list[str]:
         """Return a digest of the weights for each copy of the model; all are equal if the workers agree."""
@@ -372,20 +383,21 @@ class Session:
     def _epoch(
         self, epoch: int, watch: Callable[[Moment], None], callbacks: CallbackDecisions
     ) -> EpochRecord:
-        order, counters = (
-            epoch_order(self.split.train, self.point.seed, epoch),
-            self._counters,
-        )
+        # One permutation for all strategies, engines and numbers of workers.
+        order = epoch_order(self.split.train, self.point.seed, epoch)
+        counters = self._counters
         heartbeat = self.clock.heartbeat
         heartbeat.step(epoch + 1, counters.step, "input")
         calls = self._loader.epoch(
             order, counters.step, self.updates - counters.step, epoch=epoch
         )
+        # Closing ends the threads that read ahead, also after an error.
         with self._utilisation or nullcontext(), closing(calls):
             counters.start()
             for call in calls:
                 counters.arrived()
                 heartbeat.enter("step")
+                # Marks stand around the call in the device's queue, so that its own clock times it.
                 began = self.trainer.mark()
                 losses = self.trainer.train(call)
                 counters.count(call, losses, began, self.trainer.mark())
@@ -407,6 +419,7 @@ class Session:
                     break
                 heartbeat.enter("input")
                 counters.ask()
+            # Only here the host waits for all calls; within the epoch, some are always given in advance.
             heartbeat.enter("device")
             counters.stop(self.clock)
         self.elapsed += counters.seconds
@@ -415,13 +428,15 @@ class Session:
                 float(self.group.host_sum(np.array([counters.loss]))[0])
                 / counters.samples
             )
-        looks = not math.isfinite(mean) and self.group.rank == 0
+        not_finite = None
+        if not math.isfinite(mean) and self.group.rank == 0:
+            not_finite = self.trainer.not_finite()
         record = EpochRecord(
             epoch=epoch + 1,
             steps=counters.step,
             samples=counters.samples,
             loss=mean,
-            not_finite=self.trainer.not_finite() if looks else None,
+            not_finite=not_finite,
             learning_rate=self._rate(),
             train_seconds=counters.seconds,
             input_seconds=counters.waited,
@@ -429,17 +444,15 @@ class Session:
             resumed=self._resumed == epoch,
         )
         self._counters = EpochCounters()
-        return (
-            self._validated(record)
-            if self.timer is None and self.is_due(epoch)
-            else record
-        )
+        # A timing run evaluates after its training, where that takes no time of it.
+        if self.timer is None and self.is_due(epoch):
+            return self._validated(record)
+        return record
 
     def is_due(self, epoch: int) -> bool:
         """Whether the validation set is evaluated after this epoch, counted from 0."""
-        return (
-            epoch + 1
-        ) % self.point.train.evaluate_every == 0 or epoch + 1 == self.epochs
+        done = epoch + 1
+        return done % self.point.train.evaluate_every == 0 or done == self.epochs
 
     def _spent(self) -> float:
         return self.elapsed + self._counters.seconds
@@ -457,8 +470,6 @@ class Session:
 
     def _rate(self) -> float:
         rate = self.trainer.rate
-        return (
-            float(self.rates[min(self.updates, len(self.rates)) - 1])
-            if rate is None
-            else rate
-        )
+        if rate is not None:
+            return rate
+        return float(self.rates[min(self.updates, len(self.rates)) - 1])

@@ -14,6 +14,15 @@ from scalestudy.engines.group import Group
 from scalestudy.engines.interface import Trainer
 from scalestudy.measure.heartbeat import Heartbeat
 
+FEWEST, MOST, SHARE = 32, 1024, 1 / 10
+"""Samples from which batch-norm statistics are computed: this share of the training set, between two limits.
+
+A forward pass takes 0.4 of a training step, so a tenth costs 4 % of an epoch. Wu and Johnson 2021
+(arXiv:2105.07576) find that more than about a thousand samples change nothing.
+"""
+AT_ONCE = 2**22
+"""Maximum number of output values created at once."""
+
 
 def measure(
     trainer: Trainer,
@@ -41,35 +50,25 @@ def sum_over_workers(
     heartbeat: Heartbeat,
 ) -> list[NDArray[np.float64]]:
     """Return the arrays that `compute` returns for calls of one step, summed over `samples` and processes."""
+    # Sums stay on the devices until all calls are given to them: one wait at the end, not one per call.
     calls = iter(loader.epoch(samples))
     sums = compute(next(calls))
     for call in calls:
         heartbeat.enter("evaluation")
         sums = [a + b for a, b in zip(sums, compute(call), strict=True)]
-    sums = trainer.arrays(sums)
-    flat = group.host_sum(np.concatenate([np.ravel(part) for part in sums]))
-    pieces = np.split(flat, np.cumsum([np.size(part) for part in sums])[:-1])
-    return [
-        piece.reshape(np.shape(part)) for piece, part in zip(pieces, sums, strict=True)
-    ]
-
-
-FEWEST, MOST, SHARE = 32, 1024, 1 / 10
-"""Samples from which batch-norm statistics are computed: this share of the training set, between two limits.
-
-A forward pass takes 0.4 of a training step, so a tenth costs 4 % of an epoch. Wu and Johnson 2021
-(arXiv:2105.07576) find that more than about a thousand samples change nothing.
-"""
+    arrays = trainer.arrays(sums)
+    flat = group.host_sum(np.concatenate([np.ravel(part) for part in arrays]))
+    ends = np.cumsum([np.size(part) for part in arrays])
+    totals = []
+    for piece, part in zip(np.split(flat, ends[:-1]), arrays, strict=True):
+        totals.append(piece.reshape(np.shape(part)))
+    return totals
 
 
 def statistics_samples(training: Indices, seed: int) -> Indices:
     """Return the training samples for batch-norm statistics: the same, in one order, for all evaluations."""
     count = min(MOST, max(FEWEST, int(SHARE * len(training))))
     return epoch_order(training, seed, 0)[:count]
-
-
-AT_ONCE = 2**22
-"""Maximum number of output values created at once."""
 
 
 class Chance(NamedTuple):
@@ -104,24 +103,27 @@ def constant_quality(
     Returns:
         None if the task's outputs are not classes, or if no such quality is finite.
     """
-    counts = class_counts(prepared, samples)
-    shares = counts / max(1.0, counts.sum())
-    frequent = np.argsort(-shares, kind="stable")[: 2 if len(shares) == 2 else 1]
-    answers = [*np.eye(len(shares))[frequent], shares]
-    qualities = [
-        trainer.constant(_parts(prepared, samples), answer) for answer in answers
-    ]
-    known = [value for value in qualities if value is not None and np.isfinite(value)]
     better = trainer.sense.better
-    return (
-        max(known, key=lambda value: gain(value, better), default=None)
-        if better
-        else None
-    )
+    counts = class_counts(prepared, samples)
+    # Every label may be ignored.
+    shares = counts / max(1.0, counts.sum())
+    tried = 1
+    if len(shares) == 2:
+        tried = 2  # the foreground, by which masks are judged, is often the rarer class
+    frequent = np.argsort(-shares, kind="stable")[:tried]
+    best: float | None = None
+    for answer in (*np.eye(len(shares))[frequent], shares):
+        value = trainer.constant(_parts(prepared, samples), answer)
+        if value is None or better is None or not np.isfinite(value):
+            continue
+        if best is None or gain(value, better) > gain(best, better):
+            best = value
+    return best
 
 
 def _parts(prepared: Prepared, samples: Indices) -> Iterator[NDArray[np.generic]]:
     targets = prepared.targets
-    size = max(1, AT_ONCE // (int(np.prod(targets.shape[1:])) * prepared.classes))
+    outputs = int(np.prod(targets.shape[1:])) * prepared.classes
+    size = max(1, AT_ONCE // outputs)
     for start in range(0, len(samples), size):
         yield targets[np.sort(samples[start : start + size])]

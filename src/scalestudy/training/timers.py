@@ -17,6 +17,17 @@ from scalestudy.engines.interface import DeviceMark
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.records import PROVING_STEPS, Timing
 
+IN_FLIGHT = 2
+"""Calls that a device is given in advance. More would only hold the memory of more batches."""
+WARM_UP, LEAST_STEPS, LEAST_CALLS = 2.0, 8, 2
+"""Seconds after the first call, which compiles, and steps after which the warm-up ends, unless
+`WARM_UP_SHARE` of all steps is less; steps and calls that are measured at least."""
+WARM_UP_SHARE = 0.1
+MEASURE, MEASURE_SHARE, LONGEST = 5.0, 0.02, 60.0
+"""Seconds that are measured: `MEASURE`; if more, this share of the training's time, but at most `LONGEST`."""
+MEASURED_SHARE = 0.2
+"""Largest share of all steps that is measured."""
+
 
 class CallInFlight(NamedTuple):
     """A call that was given to a device: its begin and end there, and the wait for its input."""
@@ -24,10 +35,6 @@ class CallInFlight(NamedTuple):
     began: DeviceMark
     ended: DeviceMark
     wait: float
-
-
-IN_FLIGHT = 2
-"""Calls that a device is given in advance. More would only hold the memory of more batches."""
 
 
 class EpochCounters:
@@ -51,19 +58,25 @@ class EpochCounters:
         spent: float = 0.0,
         waited: float = 0.0,
     ) -> None:
-        self.step, self.samples, self.loss, self.waited = step, samples, loss, waited
+        self.step = step
+        self.samples = samples
+        self.loss = loss
+        self.waited = waited
         self._spent = spent
         self._pending: list[SupportsFloat] = []
         self._started: float | None = None
+        self._asked = 0.0
+        self._wait = 0.0
+        self._waited_before = waited
         self._in_flight: deque[CallInFlight] = deque()
         self._before: DeviceMark | None = None
 
     @property
     def seconds(self) -> float:
         """Training time so far."""
-        return self._spent + (
-            0.0 if self._started is None else time.perf_counter() - self._started
-        )
+        if self._started is None:
+            return self._spent
+        return self._spent + time.perf_counter() - self._started
 
     def start(self) -> None:
         """Start the timer. The next input is requested now."""
@@ -108,7 +121,8 @@ class EpochCounters:
         for losses in self._pending:
             self.loss += float(losses)
         self._pending.clear()
-        spent, waited = self.seconds - self._spent, self.waited - self._waited_before
+        spent = self.seconds - self._spent
+        waited = self.waited - self._waited_before
         self._spent += spent
         self._started = None
         clock.add("input", waited)
@@ -118,9 +132,11 @@ class EpochCounters:
         """Wait for the earliest call in flight, and count the wait for its input by the device's clock."""
         call = self._in_flight.popleft()
         call.ended.wait()
-        idle = (
-            math.inf if self._before is None else call.began.seconds_since(self._before)
-        )
+        # The host may wait for input while the device computes earlier calls. Only as long as the device
+        # then had nothing to do, the input was missing.
+        idle = math.inf
+        if self._before is not None:
+            idle = call.began.seconds_since(self._before)
         self.waited += min(call.wait, max(idle, 0.0))
         self._before = call.ended
 
@@ -142,16 +158,6 @@ class Training(Protocol):
         """Evaluate the model on these samples."""
 
 
-WARM_UP, LEAST_STEPS, LEAST_CALLS = 2.0, 8, 2
-"""Seconds after the first call, which compiles, and steps after which the warm-up ends, unless
-`WARM_UP_SHARE` of all steps is less; steps and calls that are measured at least."""
-WARM_UP_SHARE = 0.1
-MEASURE, MEASURE_SHARE, LONGEST = 5.0, 0.02, 60.0
-"""Seconds that are measured: `MEASURE`; if more, this share of the training's time, but at most `LONGEST`."""
-MEASURED_SHARE = 0.2
-"""Largest share of all steps that is measured."""
-
-
 class StepTimer:
     """Measures the time of a step after a warm-up, in agreement among all ranks.
 
@@ -164,13 +170,19 @@ class StepTimer:
     """
 
     def __init__(self, group: Group, planned: int) -> None:
-        self._group, self._planned = group, planned
+        self._group = group
+        self._planned = planned
         self._calls = self._steps = 0
+        # The call after which the warm-up is checked next; None once it is over.
         self._next: int | None = 1
         self._last = 0
-        self._checked, self._first = (0, 0.0), 0.0
+        # Calls and seconds at the last check; seconds of the first call, which compiles.
+        self._checked = (0, 0.0)
+        self._first = 0.0
+        # Steps and seconds of the warm-up.
         self._warm = (0, 0.0)
         self._losses: list[tuple[SupportsFloat, int]] = []
+        self._means: list[float] = []
         self._evaluations: list[float] = []
         self.over = False
         """Whether the step time is known."""
@@ -198,46 +210,56 @@ class StepTimer:
 
     def _check(self, seconds: float) -> None:
         checked, before = self._checked
-        pace, self._checked = (
-            (seconds - before) / (self._calls - checked),
-            (self._calls, seconds),
-        )
-        self._first = self._first or seconds
-        warm = seconds - self._first >= WARM_UP and self._steps >= LEAST_STEPS
+        pace = (seconds - before) / (self._calls - checked)
+        self._checked = (self._calls, seconds)
+        if self._first == 0.0:
+            self._first = seconds
+        # Clocks of ranks differ: rank 0 decides, so that all end after the same call.
         mine = np.zeros(2)
         if self._group.rank == 0:
-            mine[:] = warm or self._steps >= WARM_UP_SHARE * self._planned, pace
+            mine[:] = self._is_warm(seconds), pace
         warm, pace = self._group.host_sum(mine).tolist()
         if not warm:
             self._next = 2 * self._calls
             return
-        self._next, self._warm = None, (self._steps, seconds)
+        self._next = None
+        self._warm = (self._steps, seconds)
+        self._last = self._calls + self._calls_to_measure(pace)
+
+    def _is_warm(self, seconds: float) -> bool:
+        """Return whether the warm-up is over after so many seconds of training."""
+        if self._steps >= WARM_UP_SHARE * self._planned:
+            return True
+        return seconds - self._first >= WARM_UP and self._steps >= LEAST_STEPS
+
+    def _calls_to_measure(self, pace: float) -> int:
+        """Return the number of calls to measure, at so many seconds per call."""
         per_call = self._steps / self._calls
         calls = self._planned / per_call
-        wanted = max(MEASURE, min(LONGEST, MEASURE_SHARE * calls * pace)) / max(
-            pace, 1e-9
-        )
+        seconds = max(MEASURE, min(LONGEST, MEASURE_SHARE * calls * pace))
+        wanted = seconds / max(pace, 1e-9)
         least = max(LEAST_CALLS, ceil(LEAST_STEPS / per_call))
-        self._last = self._calls + max(least, int(min(wanted, MEASURED_SHARE * calls)))
+        return max(least, int(min(wanted, MEASURED_SHARE * calls)))
 
     def evaluate(self, session: Training) -> dict[str, float]:
         """Evaluate once, and once more if the training does: the first evaluation compiles."""
-        evaluations = min(2, sum(map(session.is_due, range(session.epochs))))
-        for _ in range(evaluations):
+        for _ in range(min(2, _evaluations(session))):
             began = time.perf_counter()
             found = session.measure(session.split.validation)
             self._evaluations.append(time.perf_counter() - began)
         losses = [float(losses) for losses, _ in self._losses]
         sums = self._group.host_sum(np.array(losses)).tolist()
-        self._means = [
-            total / samples
-            for total, (_, samples) in zip(sums, self._losses, strict=True)
-        ]
+        self._means = []
+        for total, (_, samples) in zip(sums, self._losses, strict=True):
+            self._means.append(total / samples)
         return found
 
     def record(self, session: Training) -> Timing:
         """Return what was measured. If the training ended before the warm-up, all of it counts."""
-        steps, seconds = self._warm if self._steps > self._warm[0] else (0, 0.0)
+        steps, seconds = self._warm
+        if self._steps <= steps:
+            steps = 0
+            seconds = 0.0
         return Timing(
             warm_up_steps=steps,
             warm_up_seconds=seconds,
@@ -247,6 +269,11 @@ class StepTimer:
             training_epochs=session.epochs,
             training_updates=self._planned,
             training_samples=session.epochs * len(session.split.train),
-            training_evaluations=sum(map(session.is_due, range(session.epochs))),
+            training_evaluations=_evaluations(session),
             losses=self._means,
         )
+
+
+def _evaluations(session: Training) -> int:
+    """Return how often a training evaluates its model."""
+    return sum(map(session.is_due, range(session.epochs)))

@@ -40,14 +40,15 @@ def test_silent_workers_keep_their_gradients_and_the_others_still_sum():
     replicas = Summing(TensorGroup(), 2, slices=[(0, 1)])
     joined = Joined(replicas.group, replicas)
     quiet = without_exchange(joined).replicas
-    assert quiet.sum_gradients([np.ones(2)], [(0,)])[0].tolist() == [1, 1]
+    assert quiet.exchange([np.ones(2)], [(0,)])[0].tolist() == [1, 1]
     assert replicas.sum_gradients([np.ones(2)], [(0,)])[0].tolist() == [2, 2]
 
 
 def test_what_layers_sum_over_workers_keeps_its_size():
     replicas = Summing(TensorGroup(), 3, slices=[(0, 1)])
     assert (
-        without_exchange(Joined(replicas.group, replicas)).replicas.sync_sum(1.5) == 4.5
+        without_exchange(Joined(replicas.group, replicas)).replicas.layer_sum(1.5)
+        == 4.5
     )
 
 

@@ -19,6 +19,8 @@ SATURATED = -1.7580993408473766
 
 SLICES, DRAWS = 1_000_003, 7_919
 """Distance between the seeds of rows, by which workers differ, and between the seeds of draws."""
+GROUP = 4
+"""float32 values per counter of Philox."""
 
 
 class Noise(NamedTuple):
@@ -40,25 +42,34 @@ def noise_of(layer: keras.layers.Layer) -> Noise | None:
     shape = getattr(layer, "noise_shape", None)
     if shape is not None and shape[0] is not None:  # all samples share the numbers
         return None
-    return next(
-        (noise(layer) for kind, noise in _KINDS.items() if isinstance(layer, kind)),
-        None,
-    )
+    for kind, noise in (
+        (layers.Dropout, _dropout),
+        (layers.AlphaDropout, _alpha_dropout),
+        (layers.GaussianDropout, _gaussian_dropout),
+        (layers.GaussianNoise, _gaussian_noise),
+    ):
+        if isinstance(layer, kind):
+            return noise(layer)
+    return None
 
 
 def drawn_shape(layer: keras.layers.Layer, sample: Sequence[Any]) -> list[Any]:
     """Return the shape of the numbers that a layer draws for a sample of this shape."""
     if isinstance(layer, SPATIAL):  # one number per channel
         ones = [1] * (len(sample) - 1)
-        last = getattr(layer, "data_format", "channels_last") == "channels_last"
-        return [*ones, sample[-1]] if last else [sample[0], *ones]
+        if getattr(layer, "data_format", "channels_last") == "channels_last":
+            return [*ones, sample[-1]]
+        return [sample[0], *ones]
     shape = getattr(layer, "noise_shape", None)
     if shape is None:
         return list(sample)
-    return [
-        length if fixed is None else fixed
-        for fixed, length in zip(shape[1:], sample, strict=True)
-    ]
+    drawn = []
+    for fixed, length in zip(shape[1:], sample, strict=True):
+        if fixed is None:
+            drawn.append(length)
+        else:
+            drawn.append(fixed)
+    return drawn
 
 
 def seeds_by_step(generator: Any, *, apart: bool) -> Callable[..., Any]:
@@ -69,78 +80,74 @@ def seeds_by_step(generator: Any, *, apart: bool) -> Callable[..., Any]:
     """
     plain = generator.next
     on_host = keras.backend.backend() == "torch"
-    own = int(ops.convert_to_numpy(generator.state.value)[0]) if on_host else 0
+    own = 0
+    if on_host:
+        # Read once: reading it in a step would wait for a GPU.
+        own = int(ops.convert_to_numpy(generator.state.value)[0])
 
     def next_seed(ordered: bool = True) -> Any:
         worker = current()
         if worker is None:
             return plain(ordered)
+        # A layer that is called twice in a step draws other numbers the second time.
         again = 0
         if worker.calls is not None:
             again = worker.calls[id(generator)]
             worker.calls[id(generator)] += 1
+        part = worker.slice
         if on_host:  # PyTorch's generators take numbers of the host; for one of a GPU they would wait
-            place = worker.slice.start if apart else 0
-            return hash((own, place, again, worker.slice.step)) % 2**32, 0
+            place = 0
+            if apart:
+                place = part.start
+            return hash((own, place, again, part.step)) % 2**32, 0
         seed = generator.state.value[0]
-        start, step = (
-            ops.cast(ops.convert_to_tensor(number), seed.dtype)
-            for number in (worker.slice.start, worker.slice.step)
-        )
-        return ops.stack(
-            [seed + (start * SLICES if apart else 0) + again * DRAWS, step]
-        )
+        step = ops.cast(ops.convert_to_tensor(part.step), seed.dtype)
+        distance: Any = 0
+        if apart:
+            start = ops.cast(ops.convert_to_tensor(part.start), seed.dtype)
+            distance = start * SLICES
+        return ops.stack([seed + distance + again * DRAWS, step])
 
     return next_seed
 
 
 def _dropout(layer: layers.Dropout) -> Noise:
     def applied(inputs: Any, drawn: Any) -> Any:
-        return inputs * (
-            ops.cast(drawn >= layer.rate, inputs.dtype) * (1 / (1 - layer.rate))
-        )
+        kept = ops.cast(drawn >= layer.rate, inputs.dtype)
+        return inputs * (kept * (1 / (1 - layer.rate)))
 
     return Noise(False, applied)
 
 
 def _alpha_dropout(layer: layers.AlphaDropout) -> Noise:
     rate = layer.rate
+    # Scale and offset keep the mean and the variance of the inputs (Klambauer et al. 2017).
     scale = ((1 - rate) * (1 + rate * SATURATED**2)) ** -0.5
 
     def applied(inputs: Any, drawn: Any) -> Any:
         kept = ops.cast(drawn >= rate, inputs.dtype)
-        return (
-            scale * (inputs * kept + SATURATED * (1 - kept)) - scale * SATURATED * rate
-        )
+        mixed = inputs * kept + SATURATED * (1 - kept)
+        return scale * mixed - scale * SATURATED * rate
 
     return Noise(False, applied)
 
 
 def _gaussian_dropout(layer: layers.GaussianDropout) -> Noise:
     deviation = math.sqrt(layer.rate / (1 - layer.rate))
-    return Noise(
-        True,
-        lambda inputs, drawn: inputs * ops.cast(1 + drawn * deviation, inputs.dtype),
-    )
+
+    def applied(inputs: Any, drawn: Any) -> Any:
+        return inputs * ops.cast(1 + drawn * deviation, inputs.dtype)
+
+    return Noise(True, applied)
 
 
 def _gaussian_noise(layer: layers.GaussianNoise) -> Noise:
-    return Noise(
-        True,
-        lambda inputs, drawn: inputs + ops.cast(drawn * layer.stddev, inputs.dtype),
-    )
+    def applied(inputs: Any, drawn: Any) -> Any:
+        return inputs + ops.cast(drawn * layer.stddev, inputs.dtype)
+
+    return Noise(True, applied)
 
 
-_KINDS: dict[type[keras.layers.Layer], Callable[[Any], Noise]] = {
-    layers.Dropout: _dropout,
-    layers.AlphaDropout: _alpha_dropout,
-    layers.GaussianDropout: _gaussian_dropout,
-    layers.GaussianNoise: _gaussian_noise,
-}
-
-
-GROUP = 4
-"""float32 values per counter of Philox."""
 ReplaceLayer = Callable[[keras.layers.Layer, int, Iterator[int]], None]
 """(layer, seed, numbers): replaces a built layer by the engine's; a layer of noise takes the next number."""
 
@@ -168,7 +175,8 @@ class RowNoise:
 
     def draw_by(self, seed: int, index: int) -> None:
         """Set the run's seed and the layer's index."""
-        self.seed, self.index = seed, index
+        self.seed = seed
+        self.index = index
         digest = hashlib.sha256(f"dropout {seed} {index}".encode()).digest()
         self._key = int.from_bytes(digest[:8], "little")
 
@@ -179,7 +187,9 @@ class RowNoise:
             again = worker.calls[self.index]
             worker.calls[self.index] += 1
         drawn = drawn_shape(self, sample)
-        return Draw((self._key + again) % 2**64, -(-math.prod(drawn) // GROUP), drawn)
+        # Rows begin at whole counters, so that a worker can start at the first of its own.
+        groups = -(-math.prod(drawn) // GROUP)
+        return Draw((self._key + again) % 2**64, groups, drawn)
 
     def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
         """Draw numbers for `inputs`, normally distributed or uniform in [0, 1); float32."""
@@ -187,7 +197,8 @@ class RowNoise:
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         """Apply the noise to `inputs` (shape [B, ...]) in training."""
-        worker, noise = current(), noise_of(self)
+        worker = current()
+        noise = noise_of(self)
         if not training or worker is None or noise is None:
             return inputs
         return noise.applied(inputs, self.drawn(inputs, worker, normal=noise.normal))
@@ -198,6 +209,7 @@ def draw_rows(
 ) -> None:
     """Make a Keras layer draw by rows with an engine's class `drawing`; see `RowNoise.draw_by`."""
     kind = type(layer)
+    # A subclass by the same name: `isinstance` and saved configurations still hold.
     layer.__class__ = type(kind.__name__, (drawing, kind), {})
     layer.draw_by(seed, index)
 
@@ -220,7 +232,8 @@ def adapt(
     Raises:
         UserError: If synchronised batch normalisation is requested and a layer does not support it.
     """
-    numbers, others = itertools.count(), list[str]()
+    numbers = itertools.count()
+    others: list[str] = []
     for layer in layers_in_order(model):
         if isinstance(layer, RowNoise) or getattr(layer, "keeps_statistics", False):
             continue  # already replaced: the layer occurs twice in the model
@@ -233,18 +246,21 @@ def adapt(
                 "Put channels last, or set sync_batch_norm = false.",
             )
         else:
-            apart = (
-                getattr(layer, "noise_shape", None) is None
-            )  # else all samples share the numbers
-            generators = [
-                generator
-                for generator in seed_generators(layer)
-                if "next" not in vars(generator)
-            ]
-            for generator in generators:
-                generator.next = seeds_by_step(generator, apart=apart)
-            others += [layer.name] * bool(generators and apart)
+            # With a noise shape, all samples share the numbers, and so must all workers.
+            apart = getattr(layer, "noise_shape", None) is None
+            if _seed_by_step(layer, apart=apart) and apart:
+                others.append(layer.name)
     return others
+
+
+def _seed_by_step(layer: keras.layers.Layer, *, apart: bool) -> bool:
+    """Replace the seeds of a layer; see `seeds_by_step`. Return whether it had any left to replace."""
+    replaced = False
+    for generator in seed_generators(layer):
+        if "next" not in vars(generator):  # layers may share one
+            generator.next = seeds_by_step(generator, apart=apart)
+            replaced = True
+    return replaced
 
 
 def adaptable(layer: keras.layers.Layer) -> bool:

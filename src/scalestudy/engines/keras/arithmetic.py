@@ -49,11 +49,9 @@ def explain_refusals(weights: Sequence[keras.Variable] = ()) -> Iterator[None]:
         if match is None:
             raise
         sentence = match.group().strip()
-        key = (
-            "deterministic = false, or xla = false,"
-            if "XLA" in sentence
-            else "deterministic = false"
-        )
+        key = "deterministic = false"
+        if "XLA" in sentence:
+            key = "deterministic = false, or xla = false,"
         raise RunError(
             "operations that repeat bit for bit, as required by train.deterministic = true",
             f"one that cannot: {sentence}",
@@ -67,7 +65,10 @@ def _unused(text: str, weights: Sequence[keras.Variable]) -> str:
     if match is None or not weights:
         return "some of its weights had no gradient"
     names = [weights[int(index)].path for index in match[1].split()]
-    return f"no gradient reached {', '.join(names[:5])}{' …' if len(names) > 5 else ''}"
+    text = ", ".join(names[:5])
+    if len(names) > 5:
+        text += " …"
+    return f"no gradient reached {text}"
 
 
 def refuse_other_arithmetic(
@@ -97,6 +98,12 @@ def refuse_other_arithmetic(
 
 def set_seed_and_precision(seed: int, precision: str) -> None:
     """Set seeds and precision for all that Keras builds from now on. Keras treats "tf32" as float32."""
+    floatx = "float32"
+    policy = precision
+    if precision == "float64":
+        floatx = "float64"
+    if precision == "tf32":
+        policy = "float32"
     keras.utils.set_random_seed(seed)
-    keras.config.set_floatx("float64" if precision == "float64" else "float32")
-    keras.config.set_dtype_policy("float32" if precision == "tf32" else precision)
+    keras.config.set_floatx(floatx)
+    keras.config.set_dtype_policy(policy)

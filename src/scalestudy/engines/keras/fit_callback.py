@@ -74,7 +74,9 @@ class FitMeasure:
     def __init__(
         self, workers: Any, quality: str, better: Better | None, batch_size: int | None
     ) -> None:
-        self._workers, self._quality, self._better = workers, quality, better
+        self._workers = workers
+        self._quality = quality
+        self._better = better
         self._given = batch_size
         self._model: Any = None
         self._steps = self._largest = 0
@@ -93,12 +95,15 @@ class FitMeasure:
                     'validation_data and name "val_…" for a quality to compare.',
                     file=sys.stderr,
                 )
-        self._steps, self._training, self._evaluated = 0, None, None
+        self._steps = 0
+        self._training = None
+        self._evaluated = None
         self._workers.begin_epoch()
 
     def step(self, steps: int, logs: Mapping[str, Any]) -> None:
         """Record that `steps` of this epoch are done."""
-        self._steps, self._last = steps, logs
+        self._steps = steps
+        self._last = logs
         if not self._largest:  # reading a variable waits for the device, so only once
             self._largest = -(-self._read().samples // steps)
         self._workers.progress(self._largest * steps, steps)

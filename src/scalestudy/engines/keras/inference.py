@@ -23,13 +23,10 @@ class Evaluation(ABC):
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._start = {
-            name: [
-                np.asarray(keras.ops.convert_to_numpy(variable))
-                for variable in metric.variables
-            ]
-            for name, metric in task.metrics.items()
-        }
+        self._start: dict[str, list[NDArray[Any]]] = {}
+        for name, metric in task.metrics.items():
+            values = map(keras.ops.convert_to_numpy, metric.variables)
+            self._start[name] = [np.asarray(value) for value in values]
 
     @abstractmethod
     def sums(self, call: Call) -> list[Any]:
@@ -37,33 +34,33 @@ class Evaluation(ABC):
 
     def added(self, inputs: Any, targets: Any) -> list[Any]:
         """Return what these rows add to the losses and to each metric's variables, as float64 tensors."""
+        ops = keras.ops
         outputs = self._task.model(inputs, training=False)
-        sums = [
-            keras.ops.sum(keras.ops.cast(self._task.loss(targets, outputs), "float64"))
-        ]
+        losses = self._task.loss(targets, outputs)
+        sums = [ops.sum(ops.cast(losses, "float64"))]
         for name, metric in self._task.metrics.items():
             start = self.start(name)
-            state = metric.stateless_update_state(
-                start, *self._task.seen_by(name, targets, outputs)
-            )
-            sums += [
-                keras.ops.cast(after - old, "float64")
-                for after, old in zip(state, start, strict=True)
-            ]
+            seen = self._task.seen_by(name, targets, outputs)
+            state = metric.stateless_update_state(start, *seen)
+            # The difference, since a metric need not begin at zero, and parts are added up.
+            for after, old in zip(state, start, strict=True):
+                sums.append(ops.cast(after - old, "float64"))
         return sums
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
         """Return loss and metrics from the total of `sums`, then the per-class values of metrics."""
         loss, seen, *states = sums
-        results, parts = {"loss": float(loss / seen)}, dict[str, float]()
+        results = {"loss": float(loss / seen)}
+        parts = dict[str, float]()
         for name, metric in self._filled(states):
             results[name] = float(keras.ops.convert_to_numpy(metric.result()))
             if hasattr(metric, "parts") and self._task.class_names:
                 keys = class_keys(name, self._task.class_names)
-                parts |= {keys[index]: value for index, value in metric.parts().items()}
-        return results | {
-            name: value for name, value in parts.items() if name not in results
-        }
+                for index, value in metric.parts().items():
+                    parts[keys[index]] = value
+        for key, value in parts.items():
+            results.setdefault(key, value)  # a class may have the name of a metric
+        return results
 
     def _filled(
         self, states: Sequence[NDArray[np.float64]]
@@ -71,11 +68,11 @@ class Evaluation(ABC):
         """Yield the metrics in turn; each holds its sums until the next is requested."""
         remaining = iter(states)
         for name, metric in self._task.metrics.items():
-            for variable, start in zip(
-                metric.variables, self._start[name], strict=True
-            ):
+            starts = self._start[name]
+            for variable, start in zip(metric.variables, starts, strict=True):
                 variable.assign(np.asarray(start + next(remaining), variable.dtype))
             yield name, metric
+            # The next evaluation begins from zero.
             metric.reset_state()
 
     def constant(
@@ -87,23 +84,21 @@ class Evaluation(ABC):
         which could be a collective, so a single process may call this.
         """
         name, metric = next(iter(self._task.metrics.items()))
-        outputs: list[Any] = getattr(
-            self._task.model, "outputs", []
-        )  # unknown for a subclassed model
-        shape = tuple(outputs[0].shape[1:]) if len(outputs) == 1 else None
+        # They are unknown for a subclassed model.
+        outputs: list[Any] = getattr(self._task.model, "outputs", [])
+        if len(outputs) != 1:
+            return None
+        shape = tuple(outputs[0].shape[1:])
         tensor = keras.ops.convert_to_tensor
         state = self.start(name)
         for part in targets:
-            ours = shape == (*part.shape[1:], len(answer))
-            second = len(answer) == 2 and shape in (
-                part.shape[1:],
-                (*part.shape[1:], 1),
-            )
-            if shape is None or not (ours or second):
-                return None
-            answers = np.broadcast_to(
-                answer if ours else answer[1], (len(part), *shape)
-            )
+            labels = tuple(part.shape[1:])
+            predicted: Any = answer
+            if shape != (*labels, len(answer)):
+                if len(answer) != 2 or shape not in (labels, (*labels, 1)):
+                    return None
+                predicted = answer[1]
+            answers = np.broadcast_to(predicted, (len(part), *shape))
             state = metric.stateless_update_state(
                 state, tensor(part), tensor(answers, "float32")
             )
@@ -129,11 +124,9 @@ class KerasInference:
         task: Callable[[], Task],
         within: Callable[[Any], Any] = lambda call: call,
     ) -> None:
-        self._model, self._call, self._find_task = (
-            model,
-            within(partial(model, training=False)),
-            task,
-        )
+        self._model = model
+        self._call = within(partial(model, training=False))
+        self._find_task = task
 
     @cached_property
     def _task(self) -> Task:
@@ -153,11 +146,9 @@ class KerasInference:
         return _array(self._task.loss(true, self._outputs(inputs, scale)), "float64")
 
     def _outputs(self, inputs: NDArray[Any], scale: float) -> Any:
-        tensor = (
-            keras.ops.cast(keras.ops.convert_to_tensor(inputs), keras.config.floatx())
-            * scale
-        )
-        outputs = keras.tree.flatten(self._call(tensor))
+        stored = keras.ops.convert_to_tensor(inputs)
+        scaled = keras.ops.cast(stored, keras.config.floatx()) * scale
+        outputs = keras.tree.flatten(self._call(scaled))
         if len(outputs) != 1:
             raise UserError(
                 "a model of one input and one output",

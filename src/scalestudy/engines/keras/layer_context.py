@@ -29,9 +29,8 @@ class Working(NamedTuple):
     calls: Counter[int] | None = None
 
 
-_local = (
-    threading.local()
-)  # TensorFlow traces each replica of a process in its own thread
+# TensorFlow traces each replica of a process in its own thread.
+_local = threading.local()
 
 
 @contextmanager
@@ -63,24 +62,23 @@ class Moments:
 
     def add(self, layer: Any, count: Any, mean: Any, variance: Any) -> None:
         """Add `count` values per channel with this mean and biased variance, both of shape [C]."""
+        # Sums over 1,024 samples of many pixels lose digits in float32.
         count, mean, variance = (
             keras.ops.cast(value, "float64") for value in (count, mean, variance)
         )
         sums = [count, count * mean, count * (variance + mean * mean)]
+        # A layer may be called several times in a forward pass.
         before = self._sums.get(id(layer))
-        self._sums[id(layer)] = (
-            sums
-            if before is None
-            else [a + b for a, b in zip(before, sums, strict=True)]
-        )
+        if before is not None:
+            sums = [a + b for a, b in zip(before, sums, strict=True)]
+        self._sums[id(layer)] = sums
 
     def sums(self, layers: Sequence[Any]) -> list[Any]:
         """Return for each layer the number of values (scalar), their sum and that of squares (shape [C])."""
-        return [
-            part
-            for layer in layers
-            for part in self._sums.get(id(layer)) or _nothing(layer)
-        ]
+        sums: list[Any] = []
+        for layer in layers:
+            sums += self._sums.get(id(layer)) or _nothing(layer)
+        return sums
 
 
 def _nothing(layer: Any) -> list[Any]:
@@ -104,14 +102,18 @@ def collecting(place: Any = None) -> Iterator[Moments]:
 def collect(place: Any = None) -> Moments | None:
     """The sums to which layers add at the moment; None in training and evaluation."""
     moments: Moments | None = getattr(_local, "moments", None)
-    return moments if moments is not None and moments.place is place else None
+    if moments is None or moments.place is not place:
+        return None
+    return moments
 
 
 def momentum_of(layer: Any) -> float:
     """Return the share of its moving statistics that a layer keeps at an update, as in Keras."""
     if isinstance(layer, keras.layers.Layer):
         return float(layer.momentum)
-    return 0.0 if layer.momentum is None else 1 - float(layer.momentum)
+    if layer.momentum is None:
+        return 0.0
+    return 1 - float(layer.momentum)  # PyTorch's momentum is the share of the batch
 
 
 def statistics_of(

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -21,6 +22,8 @@ from scalestudy.util.tracebacks import error_text
 
 WEIGHTS = "model.weights.h5"
 """Name of the weights in a `.keras` file."""
+ONNX = ("tf2onnx", "onnx")
+"""Packages that Keras needs to write ONNX."""
 
 
 def load_model(path: str, record: ModelRecord) -> keras.Model:
@@ -37,13 +40,12 @@ def load_model(path: str, record: ModelRecord) -> keras.Model:
         load_weights(model, path, record.task, record.input_shape)
         return model
     try:
+        # Safe mode refuses layers whose code is in the file.
         return keras.saving.load_model(path, compile=False, safe_mode=True)
     except Exception as error:  # of Keras or h5py, of many types
-        action = (
-            "See that the file is whole."
-            if record.task
-            else "If the model has code of its own that you trust, name its task file with --task."
-        )
+        action = "See that the file is whole."
+        if not record.task:
+            action = "If the model has code of its own that you trust, name its task file with --task."
         raise UserError(
             f"a Keras model that can be loaded: {path}", error_text(error), action
         ) from error
@@ -71,9 +73,8 @@ def load_weights(
             f"a Keras model that can be loaded: {path}", error_text(error), action
         ) from error
     # Keras leaves out what a file has besides the model's variables, such as further layers.
-    if stored > len(model.variables) and not any(
-        map(_saves_otherwise, all_layers(model))
-    ):
+    own_form = any(map(_saves_otherwise, all_layers(model)))
+    if stored > len(model.variables) and not own_form:
         raise other_model(path, task, shape)
     try:
         model.load_weights(path)
@@ -86,17 +87,18 @@ def _stored_variables(path: str) -> int:
     import h5py
 
     names: list[str] = []
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and not name.startswith("optimizer/"):
+            names.append(name)
+
     with (
         zipfile.ZipFile(path) as archive,
         archive.open(WEIGHTS) as file,
         h5py.File(file, "r") as weights,
     ):
-        weights.visititems(
-            lambda name, item: (
-                names.append(name) if isinstance(item, h5py.Dataset) else None
-            )
-        )
-    return sum(not name.startswith("optimizer/") for name in names)
+        weights.visititems(visit)
+    return len(names)
 
 
 def _saves_otherwise(layer: keras.Layer) -> bool:
@@ -114,21 +116,15 @@ def other_model(path: str, task: str, shape: Sequence[int]) -> UserError:
     )
 
 
-ONNX = ("tf2onnx", "onnx")
-"""Packages that Keras needs to write ONNX."""
-
-
 def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -> None:
     """Export a trained model of inputs in [0, 1] atomically; see `Engine.export`.
 
     Raises:
         UserError: If it cannot be written in this form.
     """
-    missing = [
-        name
-        for name in ONNX
-        if form == "onnx" and importlib.util.find_spec(name) is None
-    ]
+    missing: list[str] = []
+    if form == "onnx":
+        missing = [name for name in ONNX if importlib.util.find_spec(name) is None]
     if missing:
         raise UserError(
             "the packages that write ONNX",
@@ -156,6 +152,7 @@ def write_whole(out: str, form: str) -> Iterator[Path]:
         UserError: If the block raises an error other than UserError or OSError.
     """
     path = Path(out)
+    # Frameworks choose the form by the suffix, which must therefore stay.
     half = path.with_name(f".half.{path.name}")
     _remove(half)
     try:

@@ -16,26 +16,6 @@ from scalestudy.engines.interface import Flops
 from scalestudy.engines.keras.private import all_layers, layers_in_order
 from scalestudy.tasks.task import Task
 
-
-@contextmanager
-def keep(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
-    """Freeze the named layers of a model and their inner layers in the block, and in functions traced there.
-
-    Frozen batch normalisation uses its moving statistics.
-    """
-    layers = [inner for name in names for inner in all_layers(model.get_layer(name))]
-    before = [layer.trainable for layer in layers]
-    for layer in layers:
-        layer.trainable = False
-    try:
-        yield
-    finally:
-        for layer, trainable in zip(
-            layers, before, strict=True
-        ):  # outer ones first, as they set inner ones
-            layer.trainable = trainable
-
-
 _TRANSPOSED = (
     keras.layers.Conv1DTranspose,
     keras.layers.Conv2DTranspose,
@@ -55,6 +35,28 @@ _COUNTED = (
 """Layers that apply each of their kernels once at each position."""
 _ATTENTION = (keras.layers.Attention, keras.layers.AdditiveAttention)
 """Layers that multiply without kernels."""
+MakeOptimizer = Callable[[NDArray[np.float64], int, list[keras.Variable]], Any]
+"""(rates of a phase, its first step, its variables) -> an optimizer that is built for them."""
+
+
+@contextmanager
+def keep(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
+    """Freeze the named layers of a model and their inner layers in the block, and in functions traced there.
+
+    Frozen batch normalisation uses its moving statistics.
+    """
+    layers: list[Any] = []
+    for name in names:
+        layers += all_layers(model.get_layer(name))
+    before = [layer.trainable for layer in layers]
+    for layer in layers:
+        layer.trainable = False
+    try:
+        yield
+    finally:
+        # Outer layers first, as they set inner ones.
+        for layer, trainable in zip(layers, before, strict=True):
+            layer.trainable = trainable
 
 
 def multiply_adds(
@@ -84,40 +86,49 @@ def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
     """
     if not isinstance(model, keras.Model):  # a PyTorch module
         count = model.flops(trained)
-        return Flops(count or None, () if count is not None else (model.name,))
-    learns, total, behind = {id(variable) for variable in trained}, 0, False
+        if count is None:
+            return Flops(None, (model.name,))
+        return Flops(count or None)
+    learns = {id(variable) for variable in trained}
+    total = 0
+    behind = 0
+    """1 once a layer before this one is trained: the gradient then has to come back to it."""
     uncounted = set[str]()
     for layer in layers_in_order(model):
         work = _work(layer)
         if work is None:
             uncounted.add(type(layer).__name__)
             continue
-        total += sum(
-            count * (1 + behind + (variable in learns))
-            for variable, count in work.items()
-        )
-        behind = behind or any(id(weight) in learns for weight in layer.weights)
-    known = total and not uncounted
-    return Flops(2.0 * total if known else None, tuple(sorted(uncounted)))
+        for variable, count in work.items():
+            products = 1 + behind
+            if variable in learns:
+                products += 1
+            total += count * products
+        if any(id(weight) in learns for weight in layer.weights):
+            behind = 1
+    if uncounted or total == 0:
+        return Flops(None, tuple(sorted(uncounted)))
+    return Flops(2.0 * total)
 
 
 def _work(layer: keras.layers.Layer) -> dict[int, int] | None:
     """Return the multiplications per sample with each of a layer's own kernels, by id; None if unknown."""
-    within = {id(weight) for inner in all_layers(layer)[1:] for weight in inner.weights}
-    kernels = [
-        weight
-        for weight in layer.weights
-        if len(weight.shape) > 1 and id(weight) not in within
-    ]
+    within: set[int] = set()
+    for inner in all_layers(layer)[1:]:
+        within.update(map(id, inner.weights))
+    kernels = []
+    for weight in layer.weights:
+        if len(weight.shape) > 1 and id(weight) not in within:
+            kernels.append(weight)
     looks_up = isinstance(layer, keras.layers.Embedding)
     if looks_up or (not kernels and not isinstance(layer, _ATTENTION)):
         return {}
-    positions = _positions(layer) if isinstance(layer, _COUNTED) else None
-    return (
-        None
-        if positions is None
-        else {id(kernel): prod(kernel.shape) * positions for kernel in kernels}
-    )
+    if not isinstance(layer, _COUNTED):
+        return None
+    positions = _positions(layer)
+    if positions is None:
+        return None
+    return {id(kernel): prod(kernel.shape) * positions for kernel in kernels}
 
 
 def _positions(layer: keras.layers.Layer) -> int | None:
@@ -126,12 +137,12 @@ def _positions(layer: keras.layers.Layer) -> int | None:
         shape = (layer.input if isinstance(layer, _TRANSPOSED) else layer.output).shape
     except (AttributeError, ValueError):  # it was not called on symbols exactly once
         return None
-    inner = (
-        shape[1:-1]
-        if keras.config.image_data_format() == "channels_last"
-        else shape[2:]
-    )
-    return None if None in inner else prod(inner)
+    inner = shape[2:]
+    if keras.config.image_data_format() == "channels_last":
+        inner = shape[1:-1]
+    if None in inner:
+        return None
+    return prod(inner)
 
 
 @dataclass(frozen=True)
@@ -160,16 +171,14 @@ def bucket_gradients(
     halves: bool = False,
 ) -> Buckets:
     """Divide the gradients of `variables` into buckets of `limit` bytes, or into two of equal work."""
-    sizes = _bytes(variables)
-    return (
-        in_halves(multiply_adds(model, variables) or sizes)
-        if halves
-        else in_buckets(sizes, limit)
-    )
-
-
-MakeOptimizer = Callable[[NDArray[np.float64], int, list[keras.Variable]], Any]
-"""(rates of a phase, its first step, its variables) -> an optimizer that is built for them."""
+    sizes = [
+        prod(variable.shape) * np.dtype(variable.dtype).itemsize
+        for variable in variables
+    ]
+    if halves:
+        # Where work is unknown, weights stand for it.
+        return in_halves(multiply_adds(model, variables) or sizes)
+    return in_buckets(sizes, limit)
 
 
 def phases_of(
@@ -177,21 +186,15 @@ def phases_of(
 ) -> list[Phase]:
     """Return the phases of a run with these learning rates, shape [steps]."""
     train = point.train
+    # `rates` has one entry for each step, and epochs are of equal length.
     change = min(train.frozen_epochs, train.epochs) * (len(rates) // train.epochs)
     phases = []
     for first, stop, frozen in ((0, change, task.pretrained), (change, len(rates), ())):
+        # Without frozen epochs there is no first phase, with only such no second.
         if first == stop:
             continue
         with keep(task.model, frozen):
             variables = task.trained
-        phases.append(
-            Phase(first, frozen, make(rates[first:stop], first, variables), variables)
-        )
+        optimizer = make(rates[first:stop], first, variables)
+        phases.append(Phase(first, frozen, optimizer, variables))
     return phases
-
-
-def _bytes(variables: Sequence[keras.Variable]) -> list[int]:
-    return [
-        prod(variable.shape) * np.dtype(variable.dtype).itemsize
-        for variable in variables
-    ]

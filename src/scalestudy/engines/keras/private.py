@@ -19,25 +19,19 @@ def layers_in_order(model: keras.Model) -> Iterator[keras.layers.Layer]:
     """Yield all layers of a model, in the order of computation if the model defines it."""
     for layer in model.layers:
         yield layer
-        yield from (
-            layers_in_order(layer)
-            if isinstance(layer, keras.Model)
-            else all_layers(layer)[1:]
-        )
+        if isinstance(layer, keras.Model):
+            yield from layers_in_order(layer)
+        else:
+            yield from all_layers(layer)[1:]
 
 
 def untrainable(model: keras.Model) -> list[keras.Variable]:
     """Return the weights of a model that its layers made as not trainable; freezing a layer adds none."""
-    seeds = {
-        id(generator.state)
-        for layer in all_layers(model)
-        for generator in seed_generators(layer)
-    }
-    weights = [
-        weight
-        for layer in all_layers(model)
-        for weight in layer._non_trainable_variables
-    ]
+    seeds: set[int] = set()
+    weights: list[keras.Variable] = []
+    for layer in all_layers(model):
+        seeds.update(id(generator.state) for generator in seed_generators(layer))
+        weights += layer._non_trainable_variables
     return [weight for weight in weights if id(weight) not in seeds]
 
 
@@ -56,18 +50,18 @@ def exchange_variables(
 def settable_rate(optimizer: keras.optimizers.Optimizer) -> Any:
     """Return the variable of an optimizer's learning rate, or None if it has a schedule."""
     rate = optimizer._learning_rate
-    return (
-        None
-        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
-        else rate
-    )
+    if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+        return None
+    return rate
 
 
 def take_summed(optimizer: keras.optimizers.Optimizer) -> None:
     """Prevent an optimizer from summing gradients over replicas, as Keras does under tf.distribute."""
-    optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: (
-        gradients_and_variables
-    )
+
+    def unchanged(gradients_and_variables: Any) -> Any:
+        return gradients_and_variables
+
+    optimizer._all_reduce_sum_gradients = unchanged
 
 
 def replace_update(

@@ -78,11 +78,13 @@ class KerasTrainer:
         extra: Callable[[], Sequence[keras.Variable]] = tuple,
         halves: bool = False,
     ) -> None:
-        self._group, train = group, point.train
+        self._group = group
+        train = point.train
         self._load = partial(
             load_task, point.task, DataInfo.of(prepared, point.class_weights), train
         )
         self._named = point.task, prepared.input_shape
+        # The task as the user's file makes it, for saving: built when it is first needed.
         self._plain: Task | None = None
         with scope or nullcontext():
             self.task = task = self._load()
@@ -97,26 +99,30 @@ class KerasTrainer:
             )
         self._phase = 0
         task.model.optimizer = self.optimizer
-        optimizers = [
-            variable for phase in self._phases for variable in phase.optimizer.variables
-        ]
-        self._all = [*task.model.variables, *optimizers, *others]
-        layers = all_layers(task.model)
-        self.norms = [
-            layer for layer in layers if getattr(layer, "keeps_statistics", False)
-        ]
-        self.local = [
-            variable
-            for layer in self.norms
-            for variable in (layer.moving_mean, layer.moving_variance)
-        ]
+        self._all: list[Any] = list(task.model.variables)
+        for phase in self._phases:
+            self._all += phase.optimizer.variables
+        self._all += others
+        self.norms: list[Any] = []
+        self.local: list[Any] = []
+        for layer in all_layers(task.model):
+            if getattr(layer, "keeps_statistics", False):
+                self.norms.append(layer)
+                self.local += [layer.moving_mean, layer.moving_variance]
+        # By identity: variables of Keras compare by value.
         own = {id(variable) for variable in self.local}
-        self._common = [variable for variable in self._all if id(variable) not in own]
-        self.variables: Sequence[Variable] = [
-            Variable(variable.dtype, tuple(variable.shape), id(variable) in own)
-            for variable in self._all
-        ]
-        self.model_suffix = ".keras" if isinstance(task.model, keras.Model) else ".pt"
+        self._common: list[Any] = []
+        described = []
+        for variable in self._all:
+            is_own = id(variable) in own
+            described.append(Variable(variable.dtype, tuple(variable.shape), is_own))
+            if not is_own:
+                self._common.append(variable)
+        self.variables: Sequence[Variable] = described
+        self.model_suffix = ".pt"
+        if isinstance(task.model, keras.Model):
+            self.model_suffix = ".keras"
+        # The session sets it; a trainer also works without one.
         self.computed: Callable[[], None] = lambda: None
         self.metrics: Sequence[str] = list(task.metrics)
         self.sense = task.sense
@@ -143,16 +149,14 @@ class KerasTrainer:
     @property
     def rate(self) -> float | None:
         settable = settable_rate(self.optimizer)
-        return (
-            None
-            if settable is None
-            else float(keras.ops.convert_to_numpy(settable.value))
-        )
+        if settable is None:
+            return None
+        return float(keras.ops.convert_to_numpy(settable.value))
 
     def enter(self, step: int) -> None:
-        self._phase = max(
-            index for index, phase in enumerate(self._phases) if phase.first <= step
-        )
+        for index, phase in enumerate(self._phases):
+            if phase.first <= step:
+                self._phase = index
         self.task.model.optimizer = self.optimizer
 
     def set_rate(self, rate: float) -> None:
@@ -182,12 +186,14 @@ class KerasTrainer:
     @contextmanager
     def with_statistics(self, sums: Sequence[NDArray[np.float64]]) -> Iterator[None]:
         before = self._copies(self.local)
-        fresh = [
-            copies
-            if value is None
-            else np.broadcast_to(value, copies.shape).astype(copies.dtype)
-            for value, copies in zip(statistics_of(sums), before, strict=True)
-        ]
+        fresh = []
+        for value, copies in zip(statistics_of(sums), before, strict=True):
+            if (
+                value is None
+            ):  # of a layer that is frozen, or that evaluation does not use
+                fresh.append(copies)
+            else:
+                fresh.append(np.broadcast_to(value, copies.shape).astype(copies.dtype))
         self._assign_copies(self.local, fresh)
         try:
             yield
@@ -199,9 +205,8 @@ class KerasTrainer:
         return [[array_of(weight) for weight in self.task.model.weights]]
 
     def not_finite(self) -> str | None:
-        for weight, value in zip(
-            self.task.model.weights, self.weights()[0], strict=True
-        ):
+        weights = self.task.model.weights
+        for weight, value in zip(weights, self.weights()[0], strict=True):
             if not np.isfinite(np.asarray(value, np.float64)).all():
                 return str(weight.path)
         return None
@@ -230,12 +235,12 @@ class KerasTrainer:
         look for it in a compiled model, and fail.
         """
         task = self.task
+        modes = {"higher": "max", "lower": "min", None: "auto"}
         for callback in task.callbacks:
             if isinstance(callback, WATCHING) and callback.mode == "auto":
-                better = task.senses.get(
-                    callback.monitor.removeprefix("val_"), Sense(None)
-                ).better
-                callback.mode = {"higher": "max", "lower": "min", None: "auto"}[better]
+                metric = callback.monitor.removeprefix("val_")
+                callback.mode = modes[task.senses.get(metric, Sense(None)).better]
+        # Callbacks set it to end the training.
         task.model.stop_training = False
         return keras.callbacks.CallbackList(
             task.callbacks, model=task.model, epochs=epochs, steps=steps, verbose=0
@@ -246,9 +251,8 @@ class KerasTrainer:
         return bool(self.task.model.stop_training)
 
     def flops(self) -> Flops:
-        if (
-            self.task.training_losses is not None
-        ):  # they may call the model any number of times
+        # Losses of a task's own may call the model any number of times.
+        if self.task.training_losses is not None:
             return Flops(None, ("training_losses",))
         return flops_of(self.task.model, self._phases[self._phase].variables)
 
@@ -274,9 +278,8 @@ class KerasTrainer:
     def _as_plain(self) -> Task:
         """Return the task without adapted layers, with the current weights."""
         self._plain = self._plain or self._load()
-        for variable, value in zip(
-            self._plain.model.weights, self.weights()[0], strict=True
-        ):
+        plain = self._plain.model.weights
+        for variable, value in zip(plain, self.weights()[0], strict=True):
             variable.assign(value)
         return self._plain
 
@@ -298,4 +301,6 @@ def share_values(group: Group, variables: Sequence[Any]) -> None:
 
 def cast(value: NDArray[Any], dtype: str) -> NDArray[Any]:
     """Restore the type of a value read from a file, where bfloat16 is stored as plain bytes."""
-    return value.view(np.dtype(dtype)) if value.dtype.kind == "V" else value
+    if value.dtype.kind == "V":
+        return value.view(np.dtype(dtype))
+    return value

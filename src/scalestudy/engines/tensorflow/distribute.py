@@ -23,6 +23,13 @@ from scalestudy.engines.tensorflow.replicas import (
 from scalestudy.util.errors import UserError
 
 SUM, MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
+COMMUNICATION = {
+    "auto": tf.distribute.experimental.CommunicationImplementation.AUTO,
+    "ring": tf.distribute.experimental.CommunicationImplementation.RING,
+    "nccl": tf.distribute.experimental.CommunicationImplementation.NCCL,
+}
+HOSTS = 2**30
+"""Key of the collective group of all CPUs; the strategy numbers its own groups from 1."""
 
 
 def join_mirrored(
@@ -58,9 +65,9 @@ def devices_of(workers: int, device: str) -> list[str]:
 
 def same_items(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
     """Whether two sequences hold the same objects in the same order."""
-    return len(ours) == len(theirs) and all(
-        one is other for one, other in zip(ours, theirs, strict=True)
-    )
+    if len(ours) != len(theirs):
+        return False
+    return all(one is other for one, other in zip(ours, theirs, strict=True))
 
 
 class MirroredReplicas(CompiledReplicas):
@@ -71,6 +78,7 @@ class MirroredReplicas(CompiledReplicas):
     def __init__(
         self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int
     ) -> None:
+        # One worker for each device.
         slices = [(worker, worker + 1) for worker in range(workers)]
         super().__init__(group, workers, slices=slices, size=workers)
         self._strategy = strategy
@@ -93,7 +101,7 @@ class MirroredReplicas(CompiledReplicas):
 
         def compute() -> tuple[Gradients, Any]:
             gradients, losses = gradient(slices[self._device()])
-            return self.sum_gradients(gradients, buckets), losses
+            return self.exchange(gradients, buckets), losses
 
         if loss_scale is None:
 
@@ -108,6 +116,7 @@ class MirroredReplicas(CompiledReplicas):
             gradients, losses = compute()
             return gradients, losses, loss_scale.overflow(gradients)
 
+        # All replicas judge the same sum, so the judgement of one stands for all.
         gradients, losses, overflow = self._strategy.run(judged)
         loss_scale.guard(
             self._local(overflow)[0],
@@ -127,9 +136,10 @@ class MirroredReplicas(CompiledReplicas):
         )
 
     def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
-        return tf.nest.map_structure(
-            self._sum, self._strategy.run(lambda: compute(slices[self._device()]))
-        )
+        def of_device() -> Any:
+            return compute(slices[self._device()])
+
+        return tf.nest.map_structure(self._sum, self._strategy.run(of_device))
 
     def sync_sum(self, tensor: Any) -> Any:
         """Sum by TensorFlow's all-reduce in a replica, which is differentiable."""
@@ -142,6 +152,7 @@ class MirroredReplicas(CompiledReplicas):
         """Set variables to their means over replicas; compiled for each list of variables."""
         if not variables:
             return
+        # Compiled once: a training averages the same variables before each evaluation.
         if self._average is None or not same_items(self._average[0], variables):
 
             def assign_means() -> None:
@@ -167,17 +178,9 @@ class MirroredReplicas(CompiledReplicas):
 
     def _sum(self, value: Any) -> Any:
         local = self._local(value)
-        return local[0] if len(local) == 1 else tf.add_n(local)
-
-
-COMMUNICATION = {
-    "auto": tf.distribute.experimental.CommunicationImplementation.AUTO,
-    "ring": tf.distribute.experimental.CommunicationImplementation.RING,
-    "nccl": tf.distribute.experimental.CommunicationImplementation.NCCL,
-}
-
-HOSTS = 2**30
-"""Key of the collective group of all CPUs; the strategy numbers its own groups from 1."""
+        if len(local) == 1:
+            return local[0]
+        return tf.add_n(local)
 
 
 def join_multiworker(
@@ -187,7 +190,10 @@ def join_multiworker(
 
     On GPUs "auto" selects NCCL, because TensorFlow's AUTO does not.
     """
-    chosen = "nccl" if (communication, device) == ("auto", "gpu") else communication
+    chosen = communication
+    # TensorFlow's own AUTO means rings over gRPC, also on GPUs.
+    if communication == "auto" and device == "gpu":
+        chosen = "nccl"
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=COMMUNICATION[chosen]
     )
@@ -214,9 +220,9 @@ class CollectiveGroup(TensorGroup):
         form = values.dtype, values.shape
         with tf.device("CPU:0"):
             if form not in self._of_hosts:
-                function = tf.function(
-                    partial(self._ring, number=len(self._of_hosts)), autograph=False
-                )
+                # Ranks sum the same shapes in the same order, so their numbers agree.
+                ring = partial(self._ring, number=len(self._of_hosts))
+                function = tf.function(ring, autograph=False)
                 self._of_hosts[form] = function.get_concrete_function(
                     tf.TensorSpec(values.shape, values.dtype)
                 )
@@ -233,6 +239,7 @@ class CollectiveGroup(TensorGroup):
                 ordering_token=[],
                 merge_op="Add",
                 final_op="Id",
+                # NCCL sums only what is on a GPU.
                 communication_hint="ring",
             )
 
@@ -240,9 +247,11 @@ class CollectiveGroup(TensorGroup):
         """Sum a tensor over processes by TensorFlow's collective; compiled for each shape."""
         form = tensor.dtype, tuple(tensor.shape)
         if form not in self._compiled:
-            function = tf.function(
-                lambda value: self.all_reduced([value])[0], autograph=False
-            )
+
+            def all_reduced(value: Any) -> Any:
+                return self.all_reduced([value])[0]
+
+            function = tf.function(all_reduced, autograph=False)
             # A concrete function, because TensorFlow warns of functions retraced for many shapes.
             self._compiled[form] = function.get_concrete_function(
                 tf.TensorSpec(tensor.shape, tensor.dtype)

@@ -12,8 +12,11 @@ from scalestudy.config.point import Point
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine, StepTrial
-from scalestudy.engines.keras.arithmetic import OVERRIDE, refuse_other_arithmetic
-from scalestudy.engines.keras.arithmetic import begin as begin_keras
+from scalestudy.engines.keras.arithmetic import (
+    OVERRIDE,
+    refuse_other_arithmetic,
+    set_seed_and_precision,
+)
 from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.engines.keras.model_files import export_model, load_model
 from scalestudy.engines.keras.private import forbid_downloads
@@ -50,7 +53,7 @@ def set_arithmetic(seed: int, precision: str) -> None:
     TensorFloat-32 is enabled only for the precision "tf32". By default TensorFlow uses it for float32 on GPUs
     since Ampere, where "float32" would then differ from the arithmetic on a V100.
     """
-    begin_keras(seed, precision)
+    set_seed_and_precision(seed, precision)
     tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
 
@@ -76,15 +79,22 @@ class TensorFlow:
 
     def set_up(self, point: Point, *, threads: int, device: str) -> None:
         """Set devices, threads, determinism, seeds and precision, and forbid downloads in workers."""
-        precision, override = point.train.precision, os.environ.get(OVERRIDE)
+        precision = point.train.precision
+        override = os.environ.get(OVERRIDE)
         capability = capability_of_gpus() if device == "gpu" else None
         refuse_other_arithmetic(precision, device, capability, override)
         lanes = point.traits.workers_at_once(point.workers)
+        at_once = 1
+        if point.workers > 1:
+            # Replicas of a process, and collectives, must be able to wait for each other concurrently.
+            at_once = max(2, lanes)
+        cpu_devices = 1
+        if device == "cpu":
+            cpu_devices = lanes
         set_up(
             threads=threads,
-            # Replicas of a process, and collectives, must be able to wait for each other concurrently.
-            at_once=max(2, lanes) if point.workers > 1 else 1,
-            cpu_devices=lanes if device == "cpu" else 1,
+            at_once=at_once,
+            cpu_devices=cpu_devices,
             deterministic=op_determinism(
                 deterministic=point.train.deterministic,
                 xla=point.train.xla,
@@ -103,9 +113,12 @@ class TensorFlow:
 
     def why_missing(self) -> Reason:
         info = tf.sysconfig.get_build_info()
-        cuda = str(info.get("cuda_version", "")) if info.get("is_cuda_build") else None
-        build = Build(f"TensorFlow {tf.__version__}", cuda)
-        return why_not_listed(build, explain_missing_gpus(gpu_log()) if cuda else None)
+        name = f"TensorFlow {tf.__version__}"
+        if not info.get("is_cuda_build"):
+            return why_not_listed(Build(name, None), None)
+        cuda = str(info.get("cuda_version", ""))
+        reason = explain_missing_gpus(gpu_log()) if cuda else None
+        return why_not_listed(Build(name, cuda), reason)
 
     def build_record(self) -> dict[str, Any]:
         info = tf.sysconfig.get_build_info()
@@ -147,20 +160,21 @@ class TensorFlow:
         stray: list[str] = []
 
         def step() -> Any:
+            reached.clear()  # TensorFlow may trace it twice
+            stray.clear()
             with tf.GradientTape() as tape:
                 objective, losses = compute()
             known = {id(value) for value in values}
-            stray[:] = [
-                variable.name
-                for variable in tape.watched_variables()
-                if id(variable) not in known
-            ]
+            for variable in tape.watched_variables():
+                if id(variable) not in known:
+                    stray.append(variable.name)
             gradients = tape.gradient(objective, values)
-            reached[:] = [gradient is not None for gradient in gradients]
+            for gradient in gradients:
+                reached.append(gradient is not None)
             return losses
 
         losses = np.asarray(tf.function(step, autograph=False)())
-        return StepTrial(losses, reached, stray[0] if stray else None)
+        return StepTrial(losses, reached, next(iter(stray), None))
 
 
 def _peak(device: str) -> int | None:

@@ -29,14 +29,16 @@ def join(
     """
     horovod_rendezvous.join(placement, device=device)
     hvd.init()
+    # Built with MPI and started by another launcher, Horovod makes of n processes n runs of one, silently.
     if (hvd.rank(), hvd.size()) != (placement.rank, placement.size):
         raise UserError(
             f"Horovod to be rank {placement.rank} of {placement.size}, as {placement.source} says",
             f"rank {hvd.rank()} of {hvd.size()}",
             "Build Horovod with the controller that the launcher uses (Gloo, or MPI under mpirun).",
         )
-    controller = "mpi" if hvd.mpi_enabled() else "gloo"
-    by = "nccl" if device == "gpu" and hvd.nccl_built() else controller
+    by = _controller()
+    if device == "gpu" and hvd.nccl_built():
+        by = "nccl"
     group = HorovodGroup(placement.rank, placement.size, communication=by)
     slices = [(placement.rank, placement.rank + 1)]
     return Joined(
@@ -54,6 +56,13 @@ def built() -> dict[str, bool]:
     }
 
 
+def _controller() -> str:
+    """Return how Horovod's processes agree on what to exchange."""
+    if hvd.mpi_enabled():
+        return "mpi"
+    return "gloo"
+
+
 class HorovodGroup(TensorGroup):
     """The processes that Horovod connects."""
 
@@ -68,9 +77,7 @@ class HorovodGroup(TensorGroup):
         return hvd.allreduce(tensor, op=hvd.Sum, name="tensor_sum")
 
     def build_record(self) -> dict[str, Any]:
-        return {
-            "horovod": {**built(), "controller": "mpi" if hvd.mpi_enabled() else "gloo"}
-        }
+        return {"horovod": {**built(), "controller": _controller()}}
 
     def close(self) -> None:
         """Shut Horovod down, so that no rank waits for one that has exited."""
@@ -85,9 +92,12 @@ class HorovodReplicas(CompiledReplicas):
     """
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
+        # A sum over one worker would only copy.
         if self.workers == 1:
             return gradients
-        form = hvd.Compression.fp16 if self.compressed else hvd.Compression.none
+        form = hvd.Compression.none
+        if self.compressed:
+            form = hvd.Compression.fp16
         return sum_gradients(
             gradients,
             buckets,

@@ -45,7 +45,9 @@ def join(placement: Placement, *, device: str = "cpu") -> None:
     for name, value in tuning(device).items():
         os.environ.setdefault(name, value)
     for name in IDENTITY:
+        # Left from an outer run, they would give this process another's rank.
         os.environ.pop(name, None)
+    # Only mpirun starts processes that MPI can join; in a step of Slurm, MPI_Init may abort.
     if placement.source == "openmpi" and mpi_built():
         os.environ["HOROVOD_CONTROLLER"] = "mpi"
         return
@@ -69,7 +71,9 @@ def tuning(device: str) -> dict[str, str]:
         "HOROVOD_DISABLE_GROUP_FUSION": "1",
         "HOROVOD_GLOO_TIMEOUT_SECONDS": f"{exchange_within():.0f}",
     }
-    return values if device == "gpu" else values | {"HOROVOD_CYCLE_TIME": "2.5"}
+    if device != "gpu":
+        values["HOROVOD_CYCLE_TIME"] = "2.5"
+    return values
 
 
 def mpi_built() -> bool:
@@ -85,7 +89,8 @@ def gloo_environment(placement: Placement) -> dict[str, str]:
     Horovod's cross communicator joins the processes with the same local rank on all nodes that have it, so
     on uneven nodes its ranks differ from node ranks.
     """
-    hosts, local_rank = placement.hosts, placement.local_rank
+    hosts = placement.hosts
+    local_rank = placement.local_rank
     cross = [node for node in dict.fromkeys(hosts) if hosts.count(node) > local_rank]
     return {
         "HOROVOD_HOSTNAME": hosts[placement.rank],
@@ -101,7 +106,8 @@ def gloo_environment(placement: Placement) -> dict[str, str]:
 
 
 def _meet(placement: Placement) -> None:
-    port, secret = placement.port, os.environ.pop(SECRET, "")
+    port = placement.port
+    secret = os.environ.pop(SECRET, "")
     assert port is not None
     if not secret:
         raise UserError(
@@ -113,6 +119,7 @@ def _meet(placement: Placement) -> None:
     interface = interface_of(placement, address)
     os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = advertise(address, port, secret)
     os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(port)
+    # Set only where Gloo would choose wrongly, so that a user's own setting stands.
     if interface:
         os.environ.setdefault("HOROVOD_GLOO_IFACE", interface)
     if placement.rank:
@@ -134,14 +141,19 @@ def _meet(placement: Placement) -> None:
 def _check(placement: Placement) -> None:
     if all(placement.hosts) and placement.port is not None:
         return
-    known = "the hosts are unknown" if not all(placement.hosts) else "there is no port"
+    lacking = "there is no port"
+    if not all(placement.hosts):
+        lacking = "the hosts are unknown"
+    action = "Start it with `scalestudy run`, or name a free port in MASTER_PORT."
+    if placement.source == "openmpi":
+        action = (
+            "Build Horovod with MPI (MPI=1 environments/build-horovod.sh), start the workers with srun, or"
+            " let mpirun fill node after node and name a free port in MASTER_PORT."
+        )
     raise UserError(
         "a place for Horovod's processes to meet: MPI, or the host of every rank and a port",
-        f"a Horovod without MPI, and {known} (from {placement.source})",
-        "Build Horovod with MPI (MPI=1 environments/build-horovod.sh), start the workers with srun, or let "
-        "mpirun fill node after node and name a free port in MASTER_PORT."
-        if placement.source == "openmpi"
-        else "Start it with `scalestudy run`, or name a free port in MASTER_PORT.",
+        f"a Horovod without MPI, and {lacking} (from {placement.source})",
+        action,
     )
 
 
@@ -177,10 +189,8 @@ def rendezvous_server(
                 self.send_error(403)
                 return False
             # The other methods, inherited from Python's file server, would expose the working folder.
-            if (
-                self.command not in ("GET", "PUT", "DELETE")
-                or scope_and_key.count("/") != 1
-            ):
+            plain = scope_and_key.count("/") == 1
+            if self.command not in ("GET", "PUT", "DELETE") or not plain:
                 self.send_error(400)
                 return False
             self.path = f"/{scope_and_key}"

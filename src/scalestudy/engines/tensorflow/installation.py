@@ -12,33 +12,6 @@ from importlib import metadata
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-
-def library_file() -> Path | None:
-    """Return Horovod's library for TensorFlow, or None if it is not built."""
-    spec = importlib.util.find_spec("horovod")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        for file in sorted(Path(folder).glob("tensorflow/mpi_lib*.so")):
-            return file
-    return None
-
-
-def library_digest() -> str:
-    """Return the SHA-256 of the library, which differs between builds, or "" without one."""
-    library = library_file()
-    return hashlib.sha256(library.read_bytes()).hexdigest() if library else ""
-
-
-def wheel() -> str | None:
-    """Return the key of the cached wheel from which Horovod was installed (environments/build-horovod.sh)."""
-    try:
-        text = metadata.distribution("horovod").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:
-        return None
-    return (
-        unquote(urlparse(json.loads(text)["url"]).path).split("/")[-2] if text else None
-    )
-
-
 LIMIT = 300.0
 """Maximum seconds to import TensorFlow from a slow file system."""
 PROGRAM = "import tensorflow as tf; tf.config.list_physical_devices('GPU')"
@@ -49,25 +22,6 @@ MOST = 300
 """Maximum characters of a quoted line."""
 SAYS_ALL = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_MAX_VLOG_LEVEL": "3"}
 """Log levels at which TensorFlow names missing libraries."""
-
-
-def gpu_log(variables: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the log lines of a process with these variables, or [] if it cannot start or times out."""
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", PROGRAM],
-            env={**variables, **SAYS_ALL},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=LIMIT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return done.stderr.decode(errors="replace").splitlines()
-
-
 REASONS = (
     (
         rf"{_LIBRARY}lib(cuda|nvidia-ml)\.so",
@@ -97,6 +51,54 @@ REASONS = (
     ),
 )
 """Patterns of log lines that explain missing GPUs, with their meaning and what to do."""
+
+
+def library_file() -> Path | None:
+    """Return Horovod's library for TensorFlow, or None if it is not built."""
+    spec = importlib.util.find_spec("horovod")
+    if spec is None:
+        return None
+    for folder in spec.submodule_search_locations or []:
+        for file in sorted(Path(folder).glob("tensorflow/mpi_lib*.so")):
+            return file
+    return None
+
+
+def library_digest() -> str:
+    """Return the SHA-256 of the library, which differs between builds, or "" without one."""
+    library = library_file()
+    if library is None:
+        return ""
+    return hashlib.sha256(library.read_bytes()).hexdigest()
+
+
+def wheel() -> str | None:
+    """Return the key of the cached wheel from which Horovod was installed (environments/build-horovod.sh)."""
+    try:
+        text = metadata.distribution("horovod").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return None
+    if not text:
+        return None
+    path = unquote(urlparse(json.loads(text)["url"]).path)
+    return path.split("/")[-2]
+
+
+def gpu_log(variables: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the log lines of a process with these variables, or [] if it cannot start or times out."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", PROGRAM],
+            env={**variables, **SAYS_ALL},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=LIMIT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return done.stderr.decode(errors="replace").splitlines()
 
 
 def explain_missing_gpus(words: Sequence[str]) -> tuple[str, str]:

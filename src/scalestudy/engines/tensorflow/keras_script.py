@@ -27,10 +27,12 @@ class KerasScript:
     def __init__(
         self, placement: Placement, gpu: int | None, *, alone: bool = False
     ) -> None:
-        self.group: Group = (
-            OneProcess() if alone or placement.size == 1 else SecretGroup(placement)
-        )
-        self.device = "cpu" if gpu is None else f"GPU:{gpu}"
+        self.group: Group = OneProcess()
+        if placement.size > 1 and not alone:
+            self.group = SecretGroup(placement)
+        self.device = "cpu"
+        if gpu is not None:
+            self.device = f"GPU:{gpu}"
         self.threads = tf.config.threading.get_intra_op_parallelism_threads()
         self._gpu = gpu is not None
         self._model: Any = None
@@ -86,10 +88,13 @@ class KerasScript:
 
         None for a loop without a Keras model, whose strategy is not known here.
         """
-        horovod, strategy = _horovod(), _strategy(model)
+        horovod = _horovod()
+        strategy = _strategy(model)
         if horovod is not None:
             return int(horovod.size())
-        return None if strategy is None else int(strategy.num_replicas_in_sync)
+        if strategy is None:
+            return None
+        return int(strategy.num_replicas_in_sync)
 
     def communication(self) -> str | None:
         """Return what sums the gradients, if it is known."""
@@ -111,7 +116,9 @@ class KerasScript:
 def _horovod() -> Any:
     """Return Horovod if the script has started it."""
     horovod = sys.modules.get("horovod.tensorflow")
-    return horovod if horovod is not None and horovod.is_initialized() else None
+    if horovod is None or not horovod.is_initialized():
+        return None
+    return horovod
 
 
 def _strategy(model: Any) -> Any:

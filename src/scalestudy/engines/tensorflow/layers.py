@@ -37,21 +37,18 @@ class BatchNorm(keras.layers.BatchNormalization):
         """Give every replica its own moving statistics."""
         # With a mean on reading, a callback that reads weights on rank 0 only would wait forever for the
         # collective. So every replica has its own values, and all compute the mean when it is needed.
-        exchange_variables(
-            self,
-            {
-                name: keras.Variable(
-                    getattr(self, name).numpy(),
-                    dtype=self.variable_dtype,
-                    trainable=False,
-                    autocast=False,
-                    synchronization="on_read",
-                    aggregation="only_first_replica",
-                    name=name,
-                )
-                for name in ("moving_mean", "moving_variance")
-            },
-        )
+        own = {}
+        for name in ("moving_mean", "moving_variance"):
+            own[name] = keras.Variable(
+                getattr(self, name).numpy(),
+                dtype=self.variable_dtype,
+                trainable=False,
+                autocast=False,
+                synchronization="on_read",
+                aggregation="only_first_replica",
+                name=name,
+            )
+        exchange_variables(self, own)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Normalise `inputs` (shape [B, ..., C])."""
@@ -59,25 +56,16 @@ class BatchNorm(keras.layers.BatchNormalization):
             raise NotImplementedError(
                 "Expected no mask. Received: a mask. Normalise before masking."
             )
-        worker, moments = current(), collect(tf.compat.v1.get_default_graph())
-        wide = inputs.dtype in (tf.float16, tf.bfloat16)
-        # On CPUs the fused kernel takes six times as long in these types as in float32.
-        x = (
-            inputs
-            if not wide or (self._fused(inputs) and gpu(0))
-            else tf.cast(inputs, tf.float32)
-        )
-        dtype = tf.float32 if wide else x.dtype
-        gamma = (
-            tf.cast(self.gamma.value, dtype)
-            if self.scale
-            else tf.ones(x.shape[-1:], dtype)
-        )
-        beta = (
-            tf.cast(self.beta.value, dtype)
-            if self.center
-            else tf.zeros(x.shape[-1:], dtype)
-        )
+        worker = current()
+        moments = collect(tf.compat.v1.get_default_graph())
+        x = inputs
+        dtype = inputs.dtype
+        if inputs.dtype in (tf.float16, tf.bfloat16):
+            dtype = tf.float32
+            # On CPUs the fused kernel takes six times as long in these types as in float32.
+            if not (self._fused(inputs) and gpu(0)):
+                x = tf.cast(inputs, tf.float32)
+        gamma, beta = self._scale_and_offset(x.shape[-1:], dtype)
         if not (training or moments) or not self.trainable:
             mean = tf.cast(self.moving_mean.value, dtype)
             variance = tf.cast(self.moving_variance.value, dtype)
@@ -126,6 +114,17 @@ class BatchNorm(keras.layers.BatchNormalization):
         slope = gamma * tf.math.rsqrt(variance + tf.cast(self.epsilon, dtype))
         return tf.cast(tf.cast(x, dtype) * slope + (beta - mean * slope), inputs.dtype)
 
+    def _scale_and_offset(self, shape: Any, dtype: Any) -> tuple[Any, Any]:
+        if self.scale:
+            gamma = tf.cast(self.gamma.value, dtype)
+        else:
+            gamma = tf.ones(shape, dtype)
+        if self.center:
+            beta = tf.cast(self.beta.value, dtype)
+        else:
+            beta = tf.zeros(shape, dtype)
+        return gamma, beta
+
     def _fused(self, x: Any) -> bool:
         return len(x.shape) == 4 and x.dtype != tf.float64
 
@@ -136,7 +135,9 @@ class BatchNorm(keras.layers.BatchNormalization):
         would lose the variance of channels with a large mean.
         """
         assert worker.sync_sum is not None
+        # Any centre gives the same mean and variance, so it has no gradient.
         about = tf.stop_gradient(tf.cast(self.moving_mean.value, x.dtype))
+        # A slice without samples holds one row, which must not count.
         counts = tf.cast(worker.slice.count > 0, x.dtype)
         rows = tf.cast(worker.slice.count, x.dtype)
         pixels = rows * tf.cast(tf.reduce_prod(tf.shape(x)[1:-1]), x.dtype)
@@ -146,6 +147,7 @@ class BatchNorm(keras.layers.BatchNormalization):
         packed = worker.sync_sum(tf.concat([sums, squares, tf.reshape(pixels, [1])], 0))
         sums, squares, pixels = tf.split(packed, [x.shape[-1], x.shape[-1], 1])
         mean = sums / pixels
+        # Rounding may make the difference of two nearly equal numbers negative.
         variance = tf.maximum(squares / pixels - tf.square(mean), 0)
         return mean + about, variance
 
@@ -160,6 +162,8 @@ class BatchNorm(keras.layers.BatchNormalization):
             keep = tf.constant(self.momentum, dtype)
             add = 1 - keep
             if worker is not None and not shared:
+                # Each worker adds by its samples; of the parts that a worker computes in turn, only the
+                # first lets the old value decay.
                 add *= tf.cast(worker.share, dtype)
                 keep = tf.where(worker.slice.first, keep, tf.ones([], dtype))
             variable.value.assign(variable.value * keep + tf.cast(value, dtype) * add)
@@ -167,24 +171,24 @@ class BatchNorm(keras.layers.BatchNormalization):
 
 class _Drawing(RowNoise):
     def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
-        draw = (
-            tf.raw_ops.StatelessRandomNormalV2
-            if normal
-            else tf.raw_ops.StatelessRandomUniformV2
-        )
-        start, step = worker.slice.start, worker.slice.step
-        lengths = zip(tf.unstack(tf.shape(inputs)), inputs.shape, strict=True)
-        rows, *known = (length if fixed is None else fixed for length, fixed in lengths)
+        draw = tf.raw_ops.StatelessRandomUniformV2
+        if normal:
+            draw = tf.raw_ops.StatelessRandomNormalV2
+        start = worker.slice.start
+        step = worker.slice.step
+        # Static lengths where they are known: XLA and GPUs need them.
+        lengths = tf.unstack(tf.shape(inputs))
+        for axis, fixed in enumerate(inputs.shape):
+            if fixed is not None:
+                lengths[axis] = fixed
+        rows, *known = lengths
         key, groups, sample = self.next_draw(known, worker)
+        # The counter of the slice's first row in the stream of the global batch; the step is its upper half.
+        first = tf.cast(start * tf.cast(groups, start.dtype), tf.uint64)
         noise = draw(
             shape=tf.stack([rows, groups * GROUP]),
             key=tf.constant([key], tf.uint64),
-            counter=tf.stack(
-                [
-                    tf.cast(start * tf.cast(groups, start.dtype), tf.uint64),
-                    tf.cast(step, tf.uint64),
-                ]
-            ),
+            counter=tf.stack([first, tf.cast(step, tf.uint64)]),
             alg=PHILOX,
             dtype=tf.float32,
         )

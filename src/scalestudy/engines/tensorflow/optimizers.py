@@ -18,6 +18,8 @@ ADAPTIVE = {
     "adamw": keras.optimizers.AdamW,
     "lamb": keras.optimizers.Lamb,
 }
+GROW_AFTER = 2000
+START = 2.0**15
 
 
 @keras.saving.register_keras_serializable(package="scalestudy")
@@ -56,6 +58,7 @@ def make_optimizer(
     For an adaptive optimizer, scaling "sqrt" also changes the betas and epsilon; see `scale_averages`.
     `clip_norm` limits the global norm of the gradients (Pascanu et al. 2013).
     """
+    # Callbacks can set a constant rate, but no schedule's.
     constant = bool(np.all(table == table[0]))
     rate = float(table[0]) if constant else TableSchedule(table)
     if name in ("sgd", "momentum", "nesterov"):
@@ -95,6 +98,7 @@ def optimizer_of(
         clip_norm=train.clip_norm,
     )
     prepare(optimizer)
+    # Built before the first step: a checkpoint restores its variables before that.
     optimizer.build(variables)
     return optimizer
 
@@ -105,10 +109,12 @@ def fuse(optimizer: keras.Optimizer) -> None:
     In a replica it updates the copies of the variables on the replica's device. TensorFlow has no kernel for
     LAMB, which stays as it is.
     """
-    update = KERNELS.get(type(optimizer))
-    if update is None:
-        return
-    replace_update(optimizer, partial(_update, optimizer, update))
+    # Exact types: LAMB and a user's subclass may change what a step does.
+    kind = type(optimizer)
+    if kind is keras.optimizers.SGD:
+        replace_update(optimizer, partial(_update, optimizer, _sgd))
+    elif kind in (keras.optimizers.Adam, keras.optimizers.AdamW):
+        replace_update(optimizer, partial(_update, optimizer, _adam))
 
 
 def _update(
@@ -174,17 +180,6 @@ def _adam(
             epsilon=epsilon,
             grad=gradient,
         )
-
-
-KERNELS: dict[type, Callable[..., None]] = {
-    keras.optimizers.SGD: _sgd,
-    keras.optimizers.Adam: _adam,
-    keras.optimizers.AdamW: _adam,
-}
-
-
-GROW_AFTER = 2000
-START = 2.0**15
 
 
 class LossScale:

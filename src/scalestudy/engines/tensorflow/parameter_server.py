@@ -67,8 +67,10 @@ def _start(cluster: Any, job: str, task: int, *, threads: int) -> None:
     limits = tf.compat.v1.ConfigProto()
     limits.intra_op_parallelism_threads = threads
     limits.inter_op_parallelism_threads = 2
+    # The servers of a process share its GPU.
     limits.gpu_options.allow_growth = True
     if job == "ps":
+        # It holds variables and computes no steps.
         limits.device_count["GPU"] = 0
     server = tf.distribute.Server(cluster, job, task, protocol="grpc", config=limits)
     _servers.append(server)

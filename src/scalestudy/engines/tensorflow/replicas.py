@@ -37,11 +37,15 @@ def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> G
 
     def part_of(whole: Slice, index: Any) -> Slice:
         rows = leaves(whole.inputs)[0].shape[0]
-        start, stop = index * whole.count // parts, (index + 1) * whole.count // parts
+        start = index * whole.count // parts
+        stop = (index + 1) * whole.count // parts
         count = stop - start
+        # An empty part computes one row, which its weight of 0 leaves out: no graph branches on the size.
         length = tf.maximum(count, 1)
         begin = tf.minimum(start, tf.maximum(whole.count, 1) - 1)
-        alike = rows // parts if rows is not None and rows % parts == 0 else None
+        alike = None
+        if rows is not None and rows % parts == 0:
+            alike = rows // parts
 
         def rows_of(array: Any) -> Any:
             taken = array[begin : begin + length]
@@ -58,26 +62,35 @@ def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> G
     def added(
         sums: tuple[Gradients, Any], more: tuple[Gradients, Any]
     ) -> tuple[Gradients, Any]:
-        return [a + b for a, b in zip(sums[0], more[0], strict=True)], sums[1] + more[1]
+        gradients = [a + b for a, b in zip(sums[0], more[0], strict=True)]
+        return gradients, sums[1] + more[1]
 
     def total(whole: Slice) -> tuple[Gradients, Any]:
         def body(index: Any, *sums: Any) -> tuple[Any, Gradients, Any]:
             return index + 1, *added(sums, gradient(part_of(whole, index)))
 
-        first, last = tf.constant(0, tf.int64), tf.constant(parts - 1, tf.int64)
+        first = tf.constant(0, tf.int64)
+        last = tf.constant(parts - 1, tf.int64)
         if variables:
             sums = (
                 [tf.zeros(value.shape, value.dtype) for value in variables],
                 tf.zeros([], tf.float64),
             )
-            begun, end = first, last
+            begun = first
+            end = last
         else:
+            # Without the variables, the shapes of the sums are those of the first part.
             sums = gradient(part_of(whole, first))
-            begun, end = first + 1, last + 1
+            begun = first + 1
+            end = last + 1
+        # One part after another: two at once would need the memory of two.
         _, *sums = tf.while_loop(
             lambda index, *_: index < end, body, (begun, *sums), parallel_iterations=1
         )
-        return added(sums, gradient(part_of(whole, last))) if variables else tuple(sums)
+        if not variables:
+            return tuple(sums)
+        # Outside the loop, each gradient is ready as soon as it is computed, and not with the last one.
+        return added(sums, gradient(part_of(whole, last)))
 
     return total
 
@@ -106,6 +119,8 @@ class CompiledReplicas(Replicas):
     """Whether a worker's update can overtake that of an earlier step."""
     copies_weights = True
     """Whether each device has its own copy of the weights, updated only by its worker."""
+    exchanges = True
+    """Whether workers sum gradients and statistics; see `without_exchange`."""
 
     @property
     def in_halves(self) -> bool:
@@ -130,11 +145,10 @@ class CompiledReplicas(Replicas):
 
         flat = tf.concat([tf.reshape(part, [-1]) for part in sums], 0).numpy()
         ends = np.cumsum([part.shape.num_elements() for part in sums])
-        pieces = np.split(flat, ends[:-1])
-        return [
-            piece.reshape(tuple(part.shape))
-            for piece, part in zip(pieces, sums, strict=True)
-        ]
+        arrays = []
+        for piece, part in zip(np.split(flat, ends[:-1]), sums, strict=True):
+            arrays.append(piece.reshape(tuple(part.shape)))
+        return arrays
 
     def step(
         self,
@@ -160,12 +174,25 @@ class CompiledReplicas(Replicas):
             The sum of losses over the workers of this process.
         """
         gradients, losses = self.worker_sums(gradient, slices[0], together=together)
-        gradients = self.sum_gradients(gradients, buckets)
+        gradients = self.exchange(gradients, buckets)
         if loss_scale is None:
             update(gradients)
         else:
+            # Judged after the sum, which is not finite if one part is not: all workers decide the same.
             loss_scale.guard(loss_scale.overflow(gradients), lambda: update(gradients))
         return losses
+
+    def exchange(self, gradients: Gradients, buckets: Buckets) -> Gradients:
+        """Sum gradients over processes, unless workers are kept apart (`exchanges`). Compiled."""
+        if not self.exchanges:
+            return gradients
+        return self.sum_gradients(gradients, buckets)
+
+    def layer_sum(self, tensor: Any) -> Any:
+        """Sum a tensor of a layer over workers; without exchange, that of equal workers. Compiled."""
+        if not self.exchanges:
+            return tensor * self.workers
+        return self.sync_sum(tensor)
 
     def worker_sums(
         self, gradient: Gradient, part: Slice, *, together: bool
@@ -245,6 +272,6 @@ def without_exchange(joined: Joined) -> Joined:
     """Return the same workers without summing gradients; see `Engine.without_exchange`."""
     group, exchanging = tensors(joined)
     replicas = copy.copy(exchanging)
-    replicas.sum_gradients = lambda gradients, buckets: gradients  # type: ignore[method-assign]
-    replicas.sync_sum = lambda tensor: tensor * replicas.workers  # type: ignore[method-assign]
+    # A shallow copy: the replicas that exchange share devices and group with it.
+    replicas.exchanges = False
     return Joined(group, replicas)

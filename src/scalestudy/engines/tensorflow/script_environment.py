@@ -76,9 +76,8 @@ def set_environment(
         RunError: If rank 0 is not reached in time.
     """
     hold_secret()
-    os.environ.setdefault(
-        "TF_CPP_MIN_LOG_LEVEL", "1"
-    )  # no lines on the instructions of the CPU
+    # No lines on the instructions of the CPU.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     os.environ.pop(TF_CONFIG, None)
     if placement.source == "torchrun":  # local: under srun, its own variables are there
         os.environ.update(slurm_variables(placement, gpus))

@@ -28,38 +28,39 @@ def tensor(array: NDArray[Any], place: str | None = None) -> Any:
 
     The array must not change while the tensor is used. The tensor keeps its memory alive.
     """
-    if array.ctypes.data % ALIGNMENT or not (
-        array.flags.c_contiguous and array.flags.writeable
-    ):
+    plain = array.flags.c_contiguous and array.flags.writeable
+    if plain and array.ctypes.data % ALIGNMENT == 0:
+        there = tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+    else:
         with tf.device("CPU:0"):
             there = tf.convert_to_tensor(array)
-    else:
-        there = tf.experimental.dlpack.from_dlpack(array.__dlpack__())
-    if (
-        place is None or array.dtype == np.int32
-    ):  # TensorFlow keeps int32 in host memory
+    # TensorFlow keeps int32 in host memory.
+    if place is None or array.dtype == np.int32:
         return there
+    # This copy is complete when it returns, so the memory of the array may be filled again.
     with tf.device(place):
         return tf.identity(there)
 
 
 def tensors_of(call: Call) -> list[Slice]:
     """Return a call's slices as tensors, staged or not; numbers are int64, except `steps` (int32)."""
-    staged = [
-        part if tf.is_tensor(leaves(part.inputs)[0]) else stage(part, device)
-        for device, part in enumerate(call)
-    ]
-    return [
-        part._replace(
-            start=number(part.start, tf.int64),
-            count=number(part.count, tf.int64),
-            total=number(part.total, tf.int64),
-            step=number(part.step, tf.int64),
-            steps=number(part.steps, tf.int32),
-            first=number(part.first, tf.bool),
+    slices = []
+    for device, given in enumerate(call):
+        part = given
+        if not tf.is_tensor(leaves(given.inputs)[0]):
+            part = stage(given, device)
+        # Tensors, since TensorFlow would trace the function anew for each number of Python's.
+        slices.append(
+            part._replace(
+                start=number(part.start, tf.int64),
+                count=number(part.count, tf.int64),
+                total=number(part.total, tf.int64),
+                step=number(part.step, tf.int64),
+                steps=number(part.steps, tf.int32),
+                first=number(part.first, tf.bool),
+            )
         )
-        for part in staged
-    ]
+    return slices
 
 
 @functools.lru_cache(maxsize=256)
@@ -72,7 +73,13 @@ def number(value: int | bool, dtype: Any) -> Any:
 @functools.cache
 def gpu(device: int) -> str | None:
     """Return the name of this process's GPU with this index for `tf.device`, or None on CPUs."""
-    return f"GPU:{device}" if tf.config.list_logical_devices("GPU") else None
+    if not tf.config.list_logical_devices("GPU"):
+        return None
+    return f"GPU:{device}"
+
+
+def _call_here(function: Any, slices: list[Slice]) -> Any:
+    return function(slices)
 
 
 class Compiled:
@@ -91,16 +98,12 @@ class Compiled:
         *,
         fixed: bool = False,
         columns: tuple[Described, Described] | None = None,
-        call: Callable[[Any, list[Slice]], Any] = lambda function, slices: function(
-            slices
-        ),
+        call: Callable[[Any, list[Slice]], Any] = _call_here,
     ) -> None:
-        self._function, self._fixed, self._columns, self._call = (
-            function,
-            fixed,
-            columns,
-            call,
-        )
+        self._function = function
+        self._call = call
+        self._fixed = fixed
+        self._columns = columns
         self._compiled: Any = None
 
     def __call__(self, call: Call) -> Any:
@@ -108,7 +111,9 @@ class Compiled:
         slices = tensors_of(call)
         if self._compiled is None:
             fixed = self._fixed or (self._columns is None and gpu(0) is not None)
-            signature = None if fixed else [_any_size(slices, self._columns)]
+            signature = None
+            if not fixed:
+                signature = [_any_size(slices, self._columns)]
             self._compiled = tf.function(
                 self._function, input_signature=signature, autograph=False
             )
@@ -127,12 +132,12 @@ def _any_size(
         return tf.TensorSpec(lengths, tensor.dtype)
 
     def specs(part: Slice) -> Slice:
-        inputs, targets = (
-            map_columns(spec, arrays, *described)
-            for arrays, described in zip(
-                part[:2], zip(columns) if columns else ((), ()), strict=True
-            )
-        )
+        if columns is None:
+            inputs = map_columns(spec, part.inputs)
+            targets = map_columns(spec, part.targets)
+        else:
+            inputs = map_columns(spec, part.inputs, columns[0])
+            targets = map_columns(spec, part.targets, columns[1])
         return Slice(inputs, targets, *(spec(number) for number in part[2:]))
 
     return [specs(part) for part in slices]
@@ -151,7 +156,10 @@ def scale_inputs(inputs: Any, scale: float | None) -> Any:
 def in_floatx(columns: Any) -> Any:
     """Cast floating-point columns to Keras's float type; leave other types unchanged."""
     floatx = keras.config.floatx()
-    return map_columns(
-        lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array,
-        columns,
-    )
+
+    def converted(array: Any) -> Any:
+        if array.dtype.is_floating:
+            return tf.cast(array, floatx)
+        return array
+
+    return map_columns(converted, columns)

@@ -46,10 +46,11 @@ from scalestudy.util.errors import UserError
 
 def step_of(part: Slice, index: Any, place: str | None) -> Slice:
     """Return the slice of step `index` of a call, whose arrays are on the device `place`."""
-    with tf.device(
-        place
-    ):  # without it, TensorFlow would copy all arrays to the first GPU and back
-        part = part.mapped(itemgetter(index), step=part.step + tf.cast(index, tf.int64))
+    # Without the device, TensorFlow would copy all arrays to the first GPU and back.
+    with tf.device(place):
+        step = part.step + tf.cast(index, tf.int64)
+        part = part.mapped(itemgetter(index), step=step)
+    # Each step begins anew: only the first part of a slice keeps the moving statistics of before.
     return part._replace(first=tf.constant(True))
 
 
@@ -67,12 +68,17 @@ def gradient_of(
     model = task.model
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
-        targets = in_floatx(part.targets) if scale is None else part.targets
+        # Inputs are scaled here, on the device: as stored, in 8 bits, they are a quarter of the bytes to copy.
+        targets = part.targets
+        if scale is None:
+            targets = in_floatx(targets)
         part = part._replace(inputs=scale_inputs(part.inputs, scale), targets=targets)
         floatx = keras.config.floatx()
         total = tf.cast(part.total, floatx)
         share = size * tf.cast(part.count, floatx) / total
+        # A worker without samples computes one row of weight 0, so that it takes part in all exchanges.
         real = tf.cast(part.count > 0, floatx)
+        # Only what this phase trains is watched: frozen layers then cost no gradients.
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             with (
@@ -84,25 +90,26 @@ def gradient_of(
                         model, task.loss, part.inputs, part.targets
                     )
                 else:
-                    sample_losses = task.loss(
-                        part.targets, model(part.inputs, training=True)
-                    )
+                    outputs = model(part.inputs, training=True)
+                    sample_losses = task.loss(part.targets, outputs)
             losses = real * tf.reduce_sum(tf.cast(sample_losses, floatx))
+            # Divided by the samples of all workers, not of this slice: gradients are summed, and the sum is
+            # that of the global mean even if slices differ in size.
             objective = losses / total
-            if (
-                model.losses
-            ):  # regularisers count once per global batch, divided by samples
-                objective += (
-                    tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
-                )
+            # Regularisers count once per global batch, divided among workers by samples.
+            if model.losses:
+                penalties = tf.add_n(model.losses)
+                objective += penalties * tf.cast(part.count, floatx) / total
+            # Scaled inside the tape, before float16 gradients could underflow.
             if loss_scale:
                 objective *= tf.cast(loss_scale.value, objective.dtype)
+        # Zeros, and not None, for a variable that the loss does not reach: buckets hold one gradient for
+        # each variable, the same on all workers.
         gradients = tape.gradient(
             objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
         )
-        return [tf.convert_to_tensor(value) for value in gradients], tf.cast(
-            losses, tf.float64
-        )
+        dense = [tf.convert_to_tensor(value) for value in gradients]
+        return dense, tf.cast(losses, tf.float64)
 
     return gradient
 
@@ -127,10 +134,12 @@ class TensorFlowTrainer(KerasTrainer):
                 "xla = true",
                 "Remove it, or return sequences of one length from read(data).",
             )
+        # Fused kernels update the copy of a variable on the replica's own device.
         fused = gpu(0) is not None and self._replicas.copies_weights
         self.loss_scale: LossScale | None = None
 
         def prepare(optimizer: keras.Optimizer) -> None:
+            # Gradients are summed in buckets before; Keras would sum them again.
             take_summed(optimizer)
             if fused:
                 fuse(optimizer)
@@ -152,8 +161,10 @@ class TensorFlowTrainer(KerasTrainer):
             extra=loss_scale,
             halves=point.launch.bucket_size == "auto" and self._replicas.in_halves,
         )
+        # A task may draw numbers of its own, which differ by rank: rank 0's values count.
         self.share()
         self._losses: Any = None
+        # On a GPU, a call returns before it is computed: a thread waits for each, and takes the time.
         early = gpu(0) is not None and not self._replicas.overtakes
         self._watcher = ThreadPoolExecutor(1, "computed") if early else None
         columns = prepared.columns if prepared.has_sequences else None
@@ -182,34 +193,33 @@ class TensorFlowTrainer(KerasTrainer):
         A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch). Thus the
         sum over workers, in `buckets`, is the gradient of the global mean, for slices of any size.
         """
-        task, replicas, train, loss_scale = (
-            self.task,
-            self._replicas,
-            point.train,
-            self.loss_scale,
-        )
+        task = self.task
+        replicas = self._replicas
+        loss_scale = self.loss_scale
+        train = point.train
         trained = phase.variables
         variables = [variable.value for variable in trained]
+        # Without such layers nothing is summed within a step, and workers may be computed in turn.
         synchronised = train.sync_batch_norm and bool(self.local)
         gradient = gradient_of(
             task,
             variables,
             replicas.size,
-            replicas.sync_sum if synchronised else None,
+            replicas.layer_sum if synchronised else None,
             scale=self._scale,
             frozen=phase.frozen,
             loss_scale=loss_scale,
         )
-        compute = (
-            tf.function(gradient, jit_compile=True, autograph=False)
-            if train.xla
-            else gradient
-        )
+        compute = gradient
+        if train.xla:
+            # Only a worker's computation: on CPUs, XLA compiles neither TensorFlow's rings nor Horovod's sums.
+            compute = tf.function(gradient, jit_compile=True, autograph=False)
         if train.accumulate > 1:
             compute = in_parts(compute, train.accumulate, variables)
 
         def update(gradients: Gradients) -> None:
             if loss_scale:
+                # Unscaled before the optimizer, which clips by the true norm.
                 gradients = [
                     value / tf.cast(loss_scale.value, value.dtype)
                     for value in gradients
@@ -221,6 +231,7 @@ class TensorFlowTrainer(KerasTrainer):
                 step_of(part, index, gpu(device)) for device, part in enumerate(call)
             ]
             if replicas.overtakes:
+                # Workers update in any order: the rate is that of the step computed, not of updates done.
                 phase.optimizer.iterations.assign(slices[0].step - phase.first)
             return replicas.step(
                 compute,
@@ -233,7 +244,8 @@ class TensorFlowTrainer(KerasTrainer):
 
         def train_call(call: list[Slice]) -> Any:
             if leaves(call[0].inputs)[0].shape[0] == 1:
-                return one(call, 0)
+                return one(call, 0)  # a loop of one step would only cost
+            # Steps depend on each other through the weights.
             _, losses = tf.while_loop(
                 lambda index, _: index < call[0].steps,
                 lambda index, losses: (index + 1, losses + one(call, index)),
@@ -246,12 +258,10 @@ class TensorFlowTrainer(KerasTrainer):
 
     def _statistics_call(self, frozen: Sequence[str]) -> Callable[[list[Slice]], Any]:
         """Return a function: slices of a step -> the sums of `Trainer.statistics` without `frozen` layers."""
-        model, norms, replicas, scale = (
-            self.task.model,
-            self.norms,
-            self._replicas,
-            self._scale,
-        )
+        model = self.task.model
+        norms = self.norms
+        replicas = self._replicas
+        scale = self._scale
 
         def of_slice(part: Slice) -> list[Any]:
             part = part.mapped(itemgetter(0))
@@ -304,9 +314,8 @@ class TensorFlowTrainer(KerasTrainer):
         self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]
     ) -> None:
         for variable, rows in zip(variables, copies, strict=True):
-            for part, row in zip(
-                self._replicas.parts(variable.value), rows, strict=True
-            ):
+            parts = self._replicas.parts(variable.value)
+            for part, row in zip(parts, rows, strict=True):
                 part.assign(cast(row, variable.dtype))
 
     def average(self) -> None:
@@ -341,12 +350,13 @@ class CompiledEvaluation(Evaluation):
 
         def of_slice(part: Slice) -> list[Any]:
             part = part.mapped(itemgetter(0))
-            targets = in_floatx(part.targets) if scale is None else part.targets
+            targets = part.targets
+            if scale is None:
+                targets = in_floatx(targets)
+            # A device without samples evaluates one row of weight 0.
             real = tf.cast(part.count > 0, tf.float64)
-            total, *states = (
-                real * added
-                for added in self.added(scale_inputs(part.inputs, scale), targets)
-            )
+            added = self.added(scale_inputs(part.inputs, scale), targets)
+            total, *states = (real * value for value in added)
             return [total, tf.cast(part.count, tf.float64), *states]
 
         self._compute = Compiled(

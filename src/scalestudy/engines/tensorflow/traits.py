@@ -22,33 +22,6 @@ from scalestudy.plugins.traits import Rendezvous, Traits
 from scalestudy.util.errors import UserError
 
 TF_CONFIG = "TF_CONFIG"
-
-
-def tf_config(process: Process, *, served: bool = False) -> str:
-    """Return TF_CONFIG for one process; the k-th process on a host, from 0, listens on `port + k`.
-
-    With `served`, rank 0 is also the coordinator and the parameter server, on the next two ports of its host.
-
-    Raises:
-        UserError: If there is no port or a host is unknown.
-    """
-    hosts, port, rank = process.hosts, process.port, process.rank
-    if port is None or not all(hosts):
-        raise UserError(
-            "the host and the port of every worker, which multi-worker training needs",
-            f"hosts {list(hosts)}, port {port} (from {process.source})",
-            "Start it with `scalestudy run`, or with a launcher that names its hosts.",
-        )
-    workers = [
-        f"{host}:{port + hosts[:other].count(host)}" for other, host in enumerate(hosts)
-    ]
-    cluster = {"worker": workers}
-    if served:
-        free = port + hosts.count(hosts[0])
-        cluster |= {"ps": [f"{hosts[0]}:{free}"], "chief": [f"{hosts[0]}:{free + 1}"]}
-    return json.dumps({"cluster": cluster, "task": {"type": "worker", "index": rank}})
-
-
 NAME = "tensorflow"
 PACKAGE = "scalestudy.engines.tensorflow"
 LIBTPU = "libtpu"
@@ -193,6 +166,33 @@ RECORDED = """
     TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT TF_XLA_FLAGS XLA_FLAGS
 """
 """Names of the variables of `EngineTraits.variables`."""
+
+
+def tf_config(process: Process, *, served: bool = False) -> str:
+    """Return TF_CONFIG for one process; the k-th process on a host, from 0, listens on `port + k`.
+
+    With `served`, rank 0 is also the coordinator and the parameter server, on the next two ports of its host.
+
+    Raises:
+        UserError: If there is no port or a host is unknown.
+    """
+    hosts = process.hosts
+    port = process.port
+    rank = process.rank
+    if port is None or not all(hosts):
+        raise UserError(
+            "the host and the port of every worker, which multi-worker training needs",
+            f"hosts {list(hosts)}, port {port} (from {process.source})",
+            "Start it with `scalestudy run`, or with a launcher that names its hosts.",
+        )
+    workers = [
+        f"{host}:{port + hosts[:other].count(host)}" for other, host in enumerate(hosts)
+    ]
+    cluster = {"worker": workers}
+    if served:
+        free = port + hosts.count(hosts[0])
+        cluster |= {"ps": [f"{hosts[0]}:{free}"], "chief": [f"{hosts[0]}:{free + 1}"]}
+    return json.dumps({"cluster": cluster, "task": {"type": "worker", "index": rank}})
 
 
 class TensorFlowTraits(EngineTraits):

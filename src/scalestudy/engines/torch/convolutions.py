@@ -5,6 +5,7 @@ its `channels_last` memory format.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -127,42 +128,42 @@ class _Convolved(Activated):
         )
 
 
-ADAPTED: dict[type[layers.Layer], type[ChannelsFirst]] = {
-    layers.MaxPooling1D: _MaxPooled,
-    layers.MaxPooling2D: _MaxPooled,
-    layers.MaxPooling3D: _MaxPooled,
-    layers.AveragePooling1D: _MeanPooled,
-    layers.AveragePooling2D: _MeanPooled,
-    layers.AveragePooling3D: _MeanPooled,
-    layers.DepthwiseConv1D: _Depthwise,
-    layers.DepthwiseConv2D: _Depthwise,
-    layers.SeparableConv1D: _Separable,
-    layers.SeparableConv2D: _Separable,
-    layers.Conv1D: _Convolved,
-    layers.Conv2D: _Convolved,
-    layers.Conv3D: _Convolved,
-    layers.Conv1DTranspose: _Transposed,
-    layers.Conv2DTranspose: _Transposed,
-    layers.Conv3DTranspose: _Transposed,
-}
-
-
 def keep_layout(layer: Any) -> None:
     """Replace a convolution or pooling of Keras's own in place; leave other layers as they are."""
     kind = type(layer)
-    by = ADAPTED.get(kind)
-    if (
-        by is None
-        or not layer.built
-        or layer.data_format != "channels_last"
-        or layer.padding not in ("valid", "same")
-    ):
+    by = _replacements().get(kind)
+    if by is None or not layer.built:
+        return
+    if layer.data_format != "channels_last" or layer.padding not in ("valid", "same"):
         return
     if by is _Transposed and _is_side_by_side(layer):
         by = _SideBySide
     layer.__class__ = type(kind.__name__, (by, kind), {})
     if by in (_Convolved, _SideBySide):
         _lay_out(layer.kernel.value)
+
+
+@cache
+def _replacements() -> dict[type[layers.Layer], type[ChannelsFirst]]:
+    """Return the class that computes each of Keras's layers in PyTorch's layout."""
+    return {
+        layers.MaxPooling1D: _MaxPooled,
+        layers.MaxPooling2D: _MaxPooled,
+        layers.MaxPooling3D: _MaxPooled,
+        layers.AveragePooling1D: _MeanPooled,
+        layers.AveragePooling2D: _MeanPooled,
+        layers.AveragePooling3D: _MeanPooled,
+        layers.DepthwiseConv1D: _Depthwise,
+        layers.DepthwiseConv2D: _Depthwise,
+        layers.SeparableConv1D: _Separable,
+        layers.SeparableConv2D: _Separable,
+        layers.Conv1D: _Convolved,
+        layers.Conv2D: _Convolved,
+        layers.Conv3D: _Convolved,
+        layers.Conv1DTranspose: _Transposed,
+        layers.Conv2DTranspose: _Transposed,
+        layers.Conv3DTranspose: _Transposed,
+    }
 
 
 def kernel_and_bias(layer: Any) -> tuple[Any, Any]:
@@ -197,6 +198,7 @@ def padded(
 
 def _is_side_by_side(layer: Any) -> bool:
     plain = layer.output_padding is None and set(layer.dilation_rate) == {1}
+    # Then no two positions of the input reach the same output: a product of matrices computes all of it.
     return plain and tuple(layer.kernel_size) == tuple(layer.strides)
 
 

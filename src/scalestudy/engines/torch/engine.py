@@ -40,6 +40,8 @@ from scalestudy.util.errors import UserError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's `mallopt` (malloc.h)."""
+ROWS = 2
+"""Samples of the example batch for tracing; with one sample, the batch size would be taken as fixed."""
 
 
 class Torch:
@@ -50,10 +52,13 @@ class Torch:
         precision = point.train.precision
         capability = None
         if device == "gpu" and (names := self.devices(device)):
+            # Asked only if there is a GPU: otherwise PyTorch raises an error of its own.
             capability = torch.cuda.get_device_capability()
             refuse_other_architectures(names[0], capability, torch.cuda.get_arch_list())
         refuse_other_arithmetic(precision, device, capability, os.environ.get(OVERRIDE))
-        self._device = "cuda:0" if device == "gpu" else "cpu"
+        self._device = "cpu"
+        if device == "gpu":
+            self._device = "cuda:0"
         set_up(
             threads=threads,
             deterministic=point.train.deterministic,
@@ -69,10 +74,8 @@ class Torch:
     def devices(self, device: str) -> list[str]:
         if device == "cpu":
             return ["cpu"]
-        return [
-            torch.cuda.get_device_name(index)
-            for index in range(torch.cuda.device_count())
-        ]
+        gpus = range(torch.cuda.device_count())
+        return [torch.cuda.get_device_name(gpu) for gpu in gpus]
 
     def why_missing(self) -> Reason:
         return why_not_listed(
@@ -86,11 +89,11 @@ class Torch:
     def gpu_memory(self, device: str) -> list[tuple[int | None, int | None]]:
         if device == "cpu":
             return []
-        gpus = range(torch.cuda.device_count())
-        return [
-            (torch.cuda.max_memory_allocated(gpu), torch.cuda.max_memory_reserved(gpu))
-            for gpu in gpus
-        ]
+        peaks: list[tuple[int | None, int | None]] = []
+        for gpu in range(torch.cuda.device_count()):
+            allocated = torch.cuda.max_memory_allocated(gpu)
+            peaks.append((allocated, torch.cuda.max_memory_reserved(gpu)))
+        return peaks
 
     def trainer(
         self,
@@ -132,12 +135,13 @@ class Torch:
                 objective, values, allow_unused=True, retain_graph=True
             )
         known = {id(value) for value in values}
-        strays = [value for value in _leaves(objective) if id(value) not in known]
-        return StepTrial(
-            losses.detach().cpu().float().numpy(),
-            [gradient is not None for gradient in gradients],
-            f"a parameter of shape {list(strays[0].shape)}" if strays else None,
-        )
+        stray = None
+        for value in _leaves(objective):
+            if id(value) not in known:
+                stray = f"a parameter of shape {list(value.shape)}"
+                break
+        reached = [gradient is not None for gradient in gradients]
+        return StepTrial(losses.detach().cpu().float().numpy(), reached, stray)
 
 
 def refuse_other_architectures(
@@ -154,10 +158,12 @@ def refuse_other_architectures(
     for architecture in architectures:
         kind, _, number = architecture.partition("_")
         digits = number.rstrip("af")
-        built = (int(digits[:-1]), int(digits[-1])) if digits else (0, 0)
-        same = (
-            built == capability if number.endswith("a") else built[0] == capability[0]
-        )
+        built = (0, 0)
+        if digits:
+            built = (int(digits[:-1]), int(digits[-1]))
+        same = built[0] == capability[0]
+        if number.endswith("a"):
+            same = built == capability
         if built <= capability and (kind == "compute" or (kind == "sm" and same)):
             return
     raise UserError(
@@ -173,9 +179,9 @@ def set_up(*, threads: int, deterministic: bool, tf32: bool) -> None:
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(deterministic)
     deterministic_mode: Any = torch.utils.deterministic
-    deterministic_mode.fill_uninitialized_memory = (
-        False  # costs time; no uninitialised memory is read
-    )
+    # It costs time, and no uninitialised memory is read.
+    deterministic_mode.fill_uninitialized_memory = False
+    # It picks kernels by timing, so another run may take others.
     torch.backends.cudnn.benchmark = not deterministic
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
 
@@ -186,9 +192,8 @@ def keep_memory() -> None:
     By default it returns large tensors to the system, which must zero their pages again in the next step.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None and not any(
-        name.startswith("MALLOC_") for name in os.environ
-    ):
+    chosen = any(name.startswith("MALLOC_") for name in os.environ)
+    if mallopt is not None and not chosen:
         mallopt(M_MMAP_THRESHOLD, 2**25)
         mallopt(M_TRIM_THRESHOLD, 2**30)
 
@@ -197,9 +202,8 @@ def without_tensorflow() -> None:
     """Let Keras find no TensorFlow, which it would import, for seconds, only to set its seed."""
     if "tensorflow" in sys.modules:
         return
-    absent: dict[str, Any] = {
-        "tensorflow": None
-    }  # an import then fails, and Keras asks only once
+    # An import then fails, and Keras asks only once.
+    absent: dict[str, Any] = {"tensorflow": None}
     sys.modules.update(absent)
     try:
         keras.utils.set_random_seed(0)
@@ -208,7 +212,9 @@ def without_tensorflow() -> None:
 
 
 def _leaves(tensor: Any) -> list[Any]:
-    nodes, seen, leaves = [tensor.grad_fn], set[Any](), []
+    nodes = [tensor.grad_fn]
+    seen = set[Any]()
+    leaves = []
     while nodes:
         node = nodes.pop()
         if node is None or node in seen:
@@ -223,16 +229,14 @@ def _leaves(tensor: Any) -> list[Any]:
 ENGINE: Engine = Torch()
 
 
-ROWS = 2
-"""Samples of the example batch for tracing; with one sample, the batch size would be taken as fixed."""
-
-
 class Scaled(nn.Module):
     """A module preceded by the scaling of stored inputs to [0, 1]."""
 
     def __init__(self, module: nn.Module, scale: float, dtype: torch.dtype) -> None:
         super().__init__()
-        self.module, self.scale, self.dtype = module, scale, dtype
+        self.module = module
+        self.scale = scale
+        self.dtype = dtype
 
     def forward(self, image: Any) -> Any:
         """Return the outputs for stored inputs `image` [B, C, H, W]."""
@@ -259,9 +263,8 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
         ROWS, channels, height, width, dtype=getattr(torch, record.dtype)
     )
     with write_whole(out, form) as half, torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # tracing warns of branches on sizes, which are those of the record
+        # Tracing warns of branches on sizes, which are those of the record.
+        warnings.simplefilter("ignore")
         if form == "pt2":
             batch = torch.export.Dim("batch", min=1)
             program = torch.export.export(

@@ -57,8 +57,10 @@ class TorchReplicas(Replicas):
         """Sum a tensor over all workers from inside a worker's computation; differentiable."""
         if self.size == 1:
             return tensor
+        if not self.exchanges:
+            return tensor * self.workers
         summed: Any = _Sum.apply  # type: ignore[no-untyped-call]
-        return summed(tensor) if self.exchanges else tensor * self.workers
+        return summed(tensor)
 
 
 class _Sum(torch.autograd.Function):
@@ -85,7 +87,9 @@ def join_ddp(
     Raises:
         RunError: If the processes do not reach each other.
     """
-    by = None if placement.size == 1 else "nccl" if device == "gpu" else "gloo"
+    by = None
+    if placement.size > 1:
+        by = "nccl" if device == "gpu" else "gloo"
     group = TorchGroup(placement.rank, placement.size, communication=by)
     if placement.size > 1:
         _meet(placement, device)
@@ -125,26 +129,34 @@ def _meet(placement: Placement, device: str) -> None:
     interface = interface_of(placement, address)
     if interface:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-    first, within = placement.rank == 0, timedelta(seconds=start_within())
+    first = placement.rank == 0
+    within = timedelta(seconds=start_within())
+    backend = "gloo"
+    on = None
+    if device == "gpu":
+        backend = "cpu:gloo,cuda:nccl"
+        # NCCL then connects now, on this GPU, instead of in the first step on one that it guesses.
+        on = torch.device("cuda:0")
     try:
+        # Our own socket: PyTorch's store would listen on all interfaces.
+        socket = None
+        if first:
+            socket = listening(address, placement.port).detach()
         store = dist.TCPStore(  # type: ignore[attr-defined]
             address,
             placement.port,
             placement.size,
             is_master=first,
             timeout=within,
-            master_listen_fd=listening(address, placement.port).detach()
-            if first
-            else None,
+            master_listen_fd=socket,
         )
         dist.init_process_group(
-            "cpu:gloo,cuda:nccl" if device == "gpu" else "gloo",
+            backend,
             store=store,
             rank=placement.rank,
             world_size=placement.size,
             timeout=timedelta(seconds=exchange_within()),
-            # NCCL then connects now, on this GPU, instead of in the first step on one that it guesses.
-            device_id=torch.device("cuda:0") if device == "gpu" else None,
+            device_id=on,
         )
     except (OSError, RuntimeError) as error:
         raise RunError(

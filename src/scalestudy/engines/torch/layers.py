@@ -40,11 +40,16 @@ class TorchBatchNorm(layers.BatchNormalization):
             raise NotImplementedError(
                 "Expected no mask. Received: a mask. Normalise before masking."
             )
-        worker, moments = current(), collect()
+        worker = current()
+        moments = collect()
         dtype = WIDE.get(inputs.dtype, inputs.dtype)
         x = inputs.movedim(-1, 1)  # a view, in PyTorch's channels_last layout
-        gamma = self.gamma.value.to(dtype) if self.scale else None
-        beta = self.beta.value.to(dtype) if self.center else None
+        gamma = None
+        beta = None
+        if self.scale:
+            gamma = self.gamma.value.to(dtype)
+        if self.center:
+            beta = self.beta.value.to(dtype)
         learns = (training or moments) and self.trainable
         if learns and moments:
             out, mean, variance = normalise_over_slice(x, gamma, beta, self.epsilon)
@@ -54,9 +59,7 @@ class TorchBatchNorm(layers.BatchNormalization):
                 x, gamma, beta, self.moving_mean.value, self.epsilon, worker
             )
             self._move(mean, variance)
-        elif learns and (
-            x.numel() == x.shape[1] or self.moving_mean.value.dtype != dtype
-        ):
+        elif learns and self._needs_own_move(x, dtype):
             out, mean, variance = normalise_over_slice(x, gamma, beta, self.epsilon)
             self._move(mean, variance)
         else:
@@ -65,38 +68,46 @@ class TorchBatchNorm(layers.BatchNormalization):
                 self.moving_variance.value.to(dtype),
             )
             add = 1 - self.momentum
+            # One kernel normalises and moves the statistics in place.
             out = torch.batch_norm(
                 x, gamma, beta, *moving, bool(learns), add, self.epsilon, True
             )
         return out.movedim(1, -1).to(inputs.dtype)
 
+    def _needs_own_move(self, x: Any, dtype: torch.dtype) -> bool:
+        """Whether the kernel cannot move the statistics: one value has no variance, or they are cast copies."""
+        return x.numel() == x.shape[1] or self.moving_mean.value.dtype != dtype
+
     @torch.no_grad()
     def _move(self, mean: Any, variance: Any) -> None:
+        add = 1 - self.momentum
         for variable, value in (
             (self.moving_mean, mean),
             (self.moving_variance, variance),
         ):
-            variable.value.mul_(self.momentum).add_(
-                value.to(variable.value.dtype), alpha=1 - self.momentum
-            )
+            moving = variable.value
+            moving.mul_(self.momentum).add_(value.to(moving.dtype), alpha=add)
 
 
 def normalise_over_slice(
     x: Any, weight: Any, bias: Any, epsilon: float
 ) -> tuple[Any, Any, Any]:
     """Return `x` (shape [B, C, ...]) normalised by its own mean and biased variance, and both statistics."""
-    count, dtype = x.numel() // x.shape[1], WIDE.get(x.dtype, x.dtype)
-    mean, variance = (
-        torch.zeros(x.shape[1], dtype=dtype, device=x.device) for _ in range(2)
-    )
+    count = x.numel() // x.shape[1]
+    mean, variance = _empty_statistics(x)
     # With a momentum of 1, the moving statistics are those of the slice. PyTorch computes the unbiased
     # variance, which is undefined for a single value.
     out = torch.batch_norm(x, weight, bias, mean, variance, True, 1.0, epsilon, True)
-    return (
-        out,
-        mean,
-        variance * ((count - 1) / count) if count > 1 else torch.zeros_like(variance),
-    )
+    if count == 1:
+        return out, mean, torch.zeros_like(variance)
+    return out, mean, variance * ((count - 1) / count)
+
+
+def _empty_statistics(x: Any) -> tuple[Any, Any]:
+    """Return room for means and variances of the channels of `x` (shape [B, C, ...])."""
+    dtype = WIDE.get(x.dtype, x.dtype)
+    mean = torch.zeros(x.shape[1], dtype=dtype, device=x.device)
+    return mean, torch.zeros(x.shape[1], dtype=dtype, device=x.device)
 
 
 def values_per_channel(x: Any) -> Any:
@@ -114,48 +125,62 @@ def normalise_over_workers(
     the variance of channels with a large mean. Empty slices, which hold one row of weight 0, do not count.
     """
     assert worker.sync_sum is not None
-    dtype, real = WIDE.get(x.dtype, x.dtype), worker.slice.count > 0
-    count = worker.slice.total * math.prod(x.shape[2:])
     if x.is_cuda and dist.is_initialized():
-        mean, variance = (
-            torch.zeros(x.shape[1], dtype=dtype, device=x.device) for _ in range(2)
-        )
-        out: Any = _functions.SyncBatchNorm.apply(  # type: ignore[no-untyped-call]
-            x if real else x[:0],
-            weight,
-            bias,
-            mean,
-            variance,
-            epsilon,
-            1.0,
-            dist.group.WORLD,
-            dist.get_world_size(),
-        )
-        out = out if real else x * 0 + out.sum()
-        return out, mean, variance
+        return _normalise_by_kernels(x, weight, bias, epsilon, worker)
+    dtype = WIDE.get(x.dtype, x.dtype)
+    real = worker.slice.count > 0
+    count = worker.slice.total * math.prod(x.shape[2:])
     centre = about.detach().to(dtype)
-    shape, axes = (
-        [1, -1] + [1] * (x.ndim - 2),
-        [axis for axis in range(x.ndim) if axis != 1],
-    )
+    shape = [1, -1] + [1] * (x.ndim - 2)
+    axes = [0, *range(2, x.ndim)]
     centred = x.to(dtype) - centre.view(shape)
-    sums = (
-        torch.cat([centred.sum(axes), centred.square().sum(axes)]) * float(real) / count
-    )
+
+    both = torch.cat([centred.sum(axes), centred.square().sum(axes)])
+    sums = both * float(real) / count
     offset, square = worker.sync_sum(sums).split(x.shape[1])
-    mean, variance = offset + centre, torch.clamp(square - offset.square(), min=0)
-    slope = (
-        torch.rsqrt(variance + epsilon)
-        if weight is None
-        else weight * torch.rsqrt(variance + epsilon)
-    )
-    shift = -offset * slope if bias is None else bias - offset * slope
+    # Rounding may make the difference of two equal squares negative.
+    mean = offset + centre
+    variance = torch.clamp(square - offset.square(), min=0)
+    slope = torch.rsqrt(variance + epsilon)
+    if weight is not None:
+        slope = weight * slope
+    if bias is None:
+        shift = -offset * slope
+    else:
+        shift = bias - offset * slope
     out = (centred * slope.view(shape) + shift.view(shape)).to(x.dtype)
     return out, mean, variance * (count / max(count - 1, 1))
 
 
+def _normalise_by_kernels(
+    x: Any, weight: Any, bias: Any, epsilon: float, worker: Working
+) -> tuple[Any, Any, Any]:
+    """See `normalise_over_workers`: the same by the kernels of `nn.SyncBatchNorm`, which count rows."""
+    rows = x
+    if worker.slice.count == 0:
+        rows = x[:0]
+    mean, variance = _empty_statistics(x)
+    out: Any = _functions.SyncBatchNorm.apply(  # type: ignore[no-untyped-call]
+        rows,
+        weight,
+        bias,
+        mean,
+        variance,
+        epsilon,
+        1.0,
+        dist.group.WORLD,
+        dist.get_world_size(),
+    )
+    if worker.slice.count == 0:
+        # The model goes on with the one row. The sum of nothing keeps the kernels in the backward pass,
+        # where all workers must take part in their exchange.
+        out = x * 0 + out.sum()
+    return out, mean, variance
+
+
 def replace_layer(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
     """See `ReplaceLayer`."""
+    # In place, since other layers and the functional graph of the model refer to it.
     layer.__class__ = TorchBatchNorm
 
 
@@ -165,7 +190,9 @@ class ModuleBatchNorm(nn.BatchNorm2d):
     Unlike PyTorch's, it accepts a slice with a single value per channel, whose variance is 0.
     """
 
-    keeps_statistics, over_workers, frozen = True, False, False
+    keeps_statistics = True
+    over_workers = False
+    frozen = False
 
     def _check_input_dim(self, input: Any) -> None:
         """Accept any number of axes, because this class replaces BatchNorm1d, 2d and 3d."""
@@ -196,11 +223,7 @@ class ModuleBatchNorm(nn.BatchNorm2d):
     def _move(self, mean: Any, variance: Any) -> None:
         assert self.num_batches_tracked is not None
         self.num_batches_tracked.add_(1)
-        weight = (
-            1 / float(self.num_batches_tracked)
-            if self.momentum is None
-            else self.momentum
-        )
+        weight = _share_of_batch(self.momentum, self.num_batches_tracked)
         for statistic, value in (
             (self.running_mean, mean),
             (self.running_var, variance),
@@ -211,18 +234,16 @@ class ModuleBatchNorm(nn.BatchNorm2d):
 
 def batch_norms(model: Any) -> list[Any]:
     """Return the layers of an adapted model or module that move running statistics now."""
+    norms: list[Any] = []
     if isinstance(model, ModuleModel):
-        norms = (
-            layer
-            for layer in model.module.modules()
-            if isinstance(layer, ModuleBatchNorm)
-        )
-        return [layer for layer in norms if not layer.frozen]
-    return [
-        layer
-        for layer in all_layers(model)
-        if isinstance(layer, TorchBatchNorm) and layer.trainable
-    ]
+        for inner in model.module.modules():
+            if isinstance(inner, ModuleBatchNorm) and not inner.frozen:
+                norms.append(inner)
+    else:
+        for layer in all_layers(model):
+            if isinstance(layer, TorchBatchNorm) and layer.trainable:
+                norms.append(layer)
+    return norms
 
 
 def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> list[str]:
@@ -259,10 +280,13 @@ def adapt_module(model: ModuleModel, *, sync_batch_norm: bool) -> None:
                 f"{type(layer).__name__} at {path}",
                 "Replace it by one of these; sync_batch_norm = true under [train] lets it span workers.",
             )
-        inner = f"{path}." if path else ""
+        inner = ""
+        if path:
+            inner = f"{path}."
         names: Any = layer
         names.moving_mean = model.named[f"{inner}running_mean"]
         names.moving_variance = model.named[f"{inner}running_var"]
+        # In place, so that the user's module keeps its attributes, hooks and state dict.
         layer.__class__ = ModuleBatchNorm
         names.over_workers = sync_batch_norm
 
@@ -295,6 +319,13 @@ def _statistics_of(layer: Any) -> LayerStatistics:
     )
 
 
+def _share_of_batch(momentum: float | None, count: Any) -> float:
+    """Return the share of a batch's statistics in running ones; without a momentum, these are plain means."""
+    if momentum is None:
+        return 1 / float(count)
+    return momentum
+
+
 class RunningStatistics:
     """Running statistics of layers that normalise each slice by itself, weighted by its rows.
 
@@ -309,15 +340,24 @@ class RunningStatistics:
 
     def __init__(self, layers: Sequence[Any], processes: int) -> None:
         self._processes = processes
-        moved = [_statistics_of(layer) for layer in layers]
-        self._counts = [each.count for each in moved if each.count is not None]
-        self._values = [value for each in moved for value in (each.mean, each.variance)]
-        self._layers = moved
+        self._layers = [_statistics_of(layer) for layer in layers]
+        self._counts: list[Any] = []
+        self._values: list[Any] = []
+        for each in self._layers:
+            self._values += [each.mean, each.variance]
+            if each.count is not None:
+                self._counts.append(each.count)
+        self._rest = 0.0
+        self._active = False
+        self._before: list[Any] = []
+        self._counted: list[Any] = []
+        self._sums: list[Any] = []
 
     @torch.no_grad()
     def begin(self, part: Slice, slices: int) -> None:
         """Begin a step that computes the rows `part` of this process in so many slices."""
         self._rest = 1 - self._processes * part.count / part.total
+        # A whole slice of average size needs nothing of this: then PyTorch's own update is the exact one.
         self._active = bool(self._values) and (slices > 1 or self._rest != 0)
         if self._active:
             self._before = [value.clone() for value in self._values]
@@ -332,6 +372,7 @@ class RunningStatistics:
         if part.count:
             share = self._processes * part.count / part.total
             torch._foreach_add_(self._sums, self._values, alpha=share)
+        # One kernel for all layers; a loop would start hundreds of small ones.
         torch._foreach_copy_(self._values, self._before)
         if self._counts:
             torch._foreach_copy_(self._counts, self._counted)
@@ -343,11 +384,10 @@ class RunningStatistics:
             return
         if self._counts:
             torch._foreach_add_(self._counts, 1)
-        kept = [
-            1 - (1 / float(each.count) if each.momentum is None else each.momentum)
-            for each in self._layers
-            for _ in (each.mean, each.variance)
-        ]
+        kept = []
+        for each in self._layers:
+            old = 1 - _share_of_batch(each.momentum, each.count)
+            kept += [old, old]  # of the mean, and of the variance
         torch._foreach_mul_(self._before, kept)
         torch._foreach_add_(self._sums, self._before, alpha=self._rest)
         torch._foreach_copy_(self._values, self._sums)
@@ -362,12 +402,14 @@ class SharedBuffers:
 
     def __init__(self, variables: Sequence[Any]) -> None:
         self.variables = variables
+        self._before: list[Any] = []
+        self._first: list[Any] | None = None
 
     @torch.no_grad()
     def begin(self) -> None:
         """Begin a step."""
         self._before = [variable.value.clone() for variable in self.variables]
-        self._first: list[Any] | None = None
+        self._first = None
 
     @torch.no_grad()
     def next_worker(self) -> None:

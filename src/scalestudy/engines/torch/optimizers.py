@@ -24,6 +24,8 @@ FUSED = ("cpu", "cuda")
 """Types of devices for which `torch.optim` has fused kernels; elsewhere it uses `_foreach` ones."""
 SCHEDULED = ("lr", "momentum", "betas")
 """Entries of parameter groups that a scheduler of PyTorch may change."""
+FACTOR = "factor"
+"""Entry of each parameter group: what callbacks have made of its learning rate; the state dict keeps it."""
 
 
 class StateDict:
@@ -32,7 +34,8 @@ class StateDict:
     PyTorch creates the state of an optimizer in its first step, so its tensors are no variables at the start.
     """
 
-    dtype, shape = "uint8", ()
+    dtype = "uint8"
+    shape = ()
 
     def __init__(self, owner: Any) -> None:
         self._owner = owner
@@ -41,6 +44,7 @@ class StateDict:
     def value(self) -> NDArray[np.uint8]:
         """The bytes."""
         buffer = io.BytesIO()
+        # Bytes, so that a checkpoint stores the state of any optimizer without knowing it.
         torch.save(self._owner.state_dict(), buffer)
         return np.frombuffer(buffer.getvalue(), np.uint8)
 
@@ -53,8 +57,6 @@ class StateDict:
 
 Entries = Callable[[int], Sequence[dict[str, Any]]]
 """Step of the run -> what its schedule sets in each parameter group."""
-FACTOR = "factor"
-"""Entry of each parameter group: what callbacks have made of its learning rate; the state dict keeps it."""
 
 
 class ScheduledOptimizer:
@@ -79,12 +81,10 @@ class ScheduledOptimizer:
         *,
         settable: bool,
     ) -> None:
-        self.inner, self._entries, self._first, self.settable = (
-            inner,
-            entries,
-            first,
-            settable,
-        )
+        self.inner = inner
+        self.settable = settable
+        self._entries = entries
+        self._first = first
         for group in inner.param_groups:
             group[FACTOR] = 1.0
         self.variables = [StateDict(inner)]
@@ -107,11 +107,11 @@ class ScheduledOptimizer:
 
     def begin(self, step: int) -> None:
         """Set the learning rates of `step` of the run, and clear the gradients."""
-        for group, entries in zip(
-            self.inner.param_groups, self._entries(step), strict=True
-        ):
+        scheduled = self._entries(step)
+        for group, entries in zip(self.inner.param_groups, scheduled, strict=True):
             group.update(entries)
             group["lr"] *= group[FACTOR]
+        # PyTorch frees gradients, or clears the views of DistributedDataParallel's buckets.
         self.inner.zero_grad()
 
 
@@ -134,7 +134,9 @@ def optimizer_of(
     Raises:
         UserError: If the task's optimizer leaves weights out, or cannot be used step by step.
     """
-    train, parameters = point.train, [variable.value for variable in variables]
+    train = point.train
+    parameters = [variable.value for variable in variables]
+    # Groups keep the rates that the task gives them at the peak; the schedule scales them.
     peak = float(rates.max())
     if task.optimizer is None:
         inner = make_optimizer(
@@ -148,23 +150,21 @@ def optimizer_of(
         inner = _of_task(task, variables, peak)
     if task.scheduler is not None:
         table = _scheduled(inner, task.scheduler, len(rates), train.epochs)
-        return ScheduledOptimizer(
-            inner,
-            lambda step: table[min(step - first, len(table) - 1)],
-            first,
-            settable=False,
-        )
-    bases, last = [group["lr"] for group in inner.param_groups], len(rates) - 1
+
+        def entries_of_scheduler(step: int) -> list[dict[str, Any]]:
+            return table[min(step - first, len(table) - 1)]
+
+        return ScheduledOptimizer(inner, entries_of_scheduler, first, settable=False)
+    # A task may give its groups different rates, which the schedule scales alike.
+    bases = [group["lr"] for group in inner.param_groups]
+    last = len(rates) - 1
 
     def entries(step: int) -> list[dict[str, Any]]:
-        return [
-            {"lr": float(base * rates[min(step - first, last)] / peak)}
-            for base in bases
-        ]
+        rate = rates[min(step - first, last)]
+        return [{"lr": float(base * rate / peak)} for base in bases]
 
-    return ScheduledOptimizer(
-        inner, entries, first, settable=bool(np.all(rates == rates[0]))
-    )
+    constant = bool(np.all(rates == rates[0]))
+    return ScheduledOptimizer(inner, entries, first, settable=constant)
 
 
 def make_optimizer(
@@ -180,19 +180,18 @@ def make_optimizer(
     For an adaptive optimizer, scaling "sqrt" also changes the averages; see `scale_averages`.
     """
     kind, words = KINDS[name]
-    words = words | (
-        {"fused": True} if parameters[0].device.type in FUSED else {"foreach": True}
-    )
+    if parameters[0].device.type in FUSED:
+        words = words | {"fused": True}
+    else:
+        words = words | {"foreach": True}
     made = kind(parameters, lr=rate, **words)
     if scaling != "sqrt" or kappa == 1 or "betas" not in made.defaults:
         return made
     first, second = made.defaults["betas"]
-    first, second, epsilon = scale_averages(
-        Averages(first, second, made.defaults["eps"]), kappa
-    )
-    return kind(
-        parameters, lr=rate, **words | {"betas": (first, second), "eps": epsilon}
-    )
+    plain = Averages(first, second, made.defaults["eps"])
+    first, second, epsilon = scale_averages(plain, kappa)
+    words = words | {"betas": (first, second), "eps": epsilon}
+    return kind(parameters, lr=rate, **words)
 
 
 def _of_task(
@@ -209,9 +208,9 @@ def _of_task(
             type(inner).__name__,
             "Return an instance such as torch.optim.AdamW(model.parameters(), lr=rate).",
         )
-    known = {
-        id(parameter) for group in inner.param_groups for parameter in group["params"]
-    }
+    known: set[int] = set()
+    for group in inner.param_groups:
+        known.update(map(id, group["params"]))
     missing = [
         variable.path for variable in variables if id(variable.value) not in known
     ]
@@ -228,16 +227,12 @@ def _scheduled(
     inner: torch.optim.Optimizer, scheduler: Callable[..., Any], steps: int, epochs: int
 ) -> list[list[dict[str, Any]]]:
     """Return what a scheduler of PyTorch sets in each parameter group at each step, without training."""
-    made, table = scheduler(inner, steps, epochs), []
+    made = scheduler(inner, steps, epochs)
+    table = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the optimizer takes no steps
         for _ in range(steps):
-            table.append(
-                [
-                    {key: group[key] for key in SCHEDULED if key in group}
-                    for group in inner.param_groups
-                ]
-            )
+            table.append([_settings_of(group) for group in inner.param_groups])
             try:
                 made.step()
             except TypeError as error:
@@ -247,3 +242,7 @@ def _scheduled(
                     "For rates by a metric, put keras.callbacks.ReduceLROnPlateau into callbacks.",
                 ) from error
     return table
+
+
+def _settings_of(group: dict[str, Any]) -> dict[str, Any]:
+    return {key: group[key] for key in SCHEDULED if key in group}

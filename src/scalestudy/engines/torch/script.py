@@ -28,10 +28,10 @@ from scalestudy.util.errors import RunError, UserError
 
 def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
     """Return a callback for Lightning's Trainer that measures epochs; see `Workers`."""
-    older = "pytorch_lightning" in sys.modules and "lightning" not in sys.modules
-    package: Any = importlib.import_module(
-        "pytorch_lightning" if older else "lightning.pytorch"
-    )
+    name = "lightning.pytorch"
+    if "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:
+        name = "pytorch_lightning"  # its older name, whose classes are others
+    package: Any = importlib.import_module(name)
 
     class LightningEpochs(package.Callback):  # type: ignore[misc]
         """Report the events of training to `workers`."""
@@ -45,7 +45,9 @@ def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
         def on_train_batch_end(
             self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
         ) -> None:
-            loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+            loss = outputs
+            if isinstance(outputs, dict):
+                loss = outputs.get("loss")
             workers.count(_rows(batch), loss)
 
         def on_validation_start(self, trainer: Any, module: Any) -> None:
@@ -74,7 +76,10 @@ def _rows(batch: Any) -> int:
     """Return the samples of a batch: the length of its first tensor that has one."""
     if isinstance(batch, torch.Tensor):
         return len(batch)
-    for part in batch.values() if isinstance(batch, Mapping) else batch:
+    parts = batch
+    if isinstance(batch, Mapping):
+        parts = batch.values()
+    for part in parts:
         try:
             return _rows(part)
         except TypeError:
@@ -155,19 +160,16 @@ def _store(placement: Placement) -> Any:
     rendezvous, because a store has no authentication.
     """
     assert placement.port is not None
-    host, timeout = (
-        os.environ["MASTER_ADDR"],
-        datetime.timedelta(seconds=start_within()),
-    )
+    host = os.environ["MASTER_ADDR"]
+    timeout = datetime.timedelta(seconds=start_within())
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     if agent or placement.rank:
         return distributed.TCPStore(
             host, placement.port, None, False, timeout, wait_for_workers=False
         )
     given: dict[str, Any] = {}
-    with contextlib.suppress(
-        OSError
-    ):  # the script's process group already runs a server there
+    # An error means that the script's process group already runs a server there.
+    with contextlib.suppress(OSError):
         server = listening(find_address(placement), placement.port)
         given["master_listen_fd"] = server.detach()
     return distributed.TCPStore(
@@ -202,10 +204,12 @@ class TorchScript:
     def __init__(
         self, placement: Placement, gpu: int | None, *, alone: bool = False
     ) -> None:
-        self.group: Group = (
-            OneProcess() if alone or placement.size == 1 else StoreGroup(placement)
-        )
-        self.device = "cpu" if gpu is None else f"cuda:{gpu}"
+        self.group: Group = OneProcess()
+        if placement.size > 1 and not alone:
+            self.group = StoreGroup(placement)
+        self.device = "cpu"
+        if gpu is not None:
+            self.device = f"cuda:{gpu}"
         self.threads = torch.get_num_threads()
         self._gpu = gpu is not None
         self._first = self._last = _now()
@@ -231,9 +235,8 @@ class TorchScript:
 
         On a GPU the seconds are those of its own clock; this waits for it to reach the mark.
         """
-        wall, used = (
-            last - first for first, last in zip(self._first, self._last, strict=True)
-        )
+        wall = self._last[0] - self._first[0]
+        used = self._last[1] - self._first[1]
         if self._gpu:
             self._events[-1].synchronize()
             wall = self._events[0].elapsed_time(self._events[-1]) / 1e3
@@ -241,9 +244,9 @@ class TorchScript:
 
     def scalar(self, value: Any) -> Any:
         """Return a number, or a scalar tensor that can be summed without waiting for the device."""
-        return (
-            value.detach().double() if isinstance(value, torch.Tensor) else float(value)
-        )
+        if isinstance(value, torch.Tensor):
+            return value.detach().double()
+        return float(value)
 
     def parameters(self, model: torch.nn.Module) -> int:
         return sum(parameter.numel() for parameter in model.parameters())
@@ -259,7 +262,9 @@ class TorchScript:
         return words.hexdigest()
 
     def devices(self) -> list[str]:
-        return [torch.cuda.get_device_name(self.device)] if self._gpu else ["cpu"]
+        if not self._gpu:
+            return ["cpu"]
+        return [torch.cuda.get_device_name(self.device)]
 
     def build_record(self) -> dict[str, Any]:
         cudnn: Any = torch.backends.cudnn
@@ -269,12 +274,12 @@ class TorchScript:
         """Return the backend of the script's process group ("nccl", "gloo"), or None if there is none."""
         if self.group.size == 1 or not distributed.is_initialized():
             return None
-        ways = dict(
-            part.split(":")
-            for part in distributed.get_backend_config().split(",")
-            if ":" in part
-        )
-        return ways.get("cuda" if self._gpu else "cpu")
+        kind = "cuda" if self._gpu else "cpu"
+        for part in distributed.get_backend_config().split(","):
+            device, _, backend = part.partition(":")
+            if device == kind and backend:
+                return str(backend)
+        return None
 
     def joined(self, model: Any) -> int | None:
         """Return the workers that PyTorch or Horovod connects; None if the script may use MPI itself."""
@@ -283,7 +288,9 @@ class TorchScript:
             return int(distributed.get_world_size())
         if horovod is not None and horovod.is_initialized():
             return int(horovod.size())
-        return None if "mpi4py" in sys.modules else 1
+        if "mpi4py" in sys.modules:
+            return None
+        return 1
 
     def _record(self) -> None:
         events: Any = torch.cuda.Event

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from operator import itemgetter
 from typing import Any
 
@@ -24,16 +24,19 @@ from scalestudy.engines.torch.optimizers import ScheduledOptimizer
 MIB = 2**20
 
 
+def compression_hook(compression: str) -> Callable[..., Any]:
+    """Return the communication hook of DistributedDataParallel for `launch.compression`: "fp16" or "bf16"."""
+    if compression == "fp16":
+        return default_hooks.fp16_compress_hook
+    return bf16_hook
+
+
 def bf16_hook(
     state: Any,
     bucket: dist.GradBucket,  # type: ignore[name-defined]
 ) -> torch.futures.Future[torch.Tensor]:
     """Compress as `bf16_compress_hook`, which DistributedDataParallel refuses, by its name, without NCCL."""
     return default_hooks.bf16_compress_hook(state, bucket)
-
-
-HOOKS = {"fp16": default_hooks.fp16_compress_hook, "bf16": bf16_hook}
-"""Communication hooks of DistributedDataParallel by `launch.compression`."""
 
 
 class WorkerLoss(nn.Module):
@@ -65,24 +68,30 @@ class WorkerLoss(nn.Module):
         synchronised: bool,
     ) -> None:
         super().__init__()
-        self._losses, self._penalties, self._dtype = losses, penalties, dtype
-        self._trained, self.shared = nn.ParameterList(parameters), shared
+        self._losses = losses
+        self._penalties = penalties
+        self._dtype = dtype
+        self._trained = nn.ParameterList(parameters)
+        self.shared = shared
         self._processes = replicas.size
         self.synchronised = synchronised
-        self._sync_sum = (
-            replicas.sync_sum if synchronised and replicas.size > 1 else None
-        )
+        self._sync_sum: Callable[[Any], Any] | None = None
+        if synchronised and replicas.size > 1:
+            self._sync_sum = replicas.sync_sum
 
     def forward(self, part: Slice) -> tuple[Any, Any]:
         """Return the objective that a worker differentiates, and the sum of its losses (float64)."""
         share = self._processes * part.count / part.total
         with working(Working(part, share, self._sync_sum, Counter())):
             losses = self._losses(part)
+        # A worker without samples computes one row of weight 0: DistributedDataParallel waits for the
+        # gradients of every worker.
         total = losses.to(self._dtype).sum() * float(part.count > 0)
+        # Divided by the samples of the global batch, and multiplied by the processes over which
+        # DistributedDataParallel averages.
         objective = total * (self._processes / part.total)
-        for penalty in (
-            self._penalties()
-        ):  # counted once per global batch, divided among workers by samples
+        # A penalty counts once per global batch, divided among workers by samples.
+        for penalty in self._penalties():
             objective = objective + penalty * share
         return objective, total.detach().double()
 
@@ -118,23 +127,32 @@ class Step:
         constrain: Callable[[], None],
         computed: Callable[[], None],
     ) -> None:
-        self._computed = computed
-        train, launch = point.train, point.launch
+        train = point.train
+        launch = point.launch
         self._loss: Any = loss
-        self._optimizer, self._replicas, self._scaler = optimizer, replicas, scaler
-        self._parameters, self._shared = list(loss.parameters()), loss.shared
-        self._clip_norm, self._constrain = train.clip_norm, constrain
-        self._statistics, self._accumulate = statistics, train.accumulate
+        self._parameters = list(loss.parameters())
+        self._shared = loss.shared
         self._together = loss.synchronised
+        self._optimizer = optimizer
+        self._replicas = replicas
+        self._scaler = scaler
+        self._statistics = statistics
+        self._constrain = constrain
+        self._computed = computed
+        self._clip_norm = train.clip_norm
+        self._accumulate = train.accumulate
         if replicas.exchanges:
+            # Gradients are views of the buckets, so that no copy stands between back-propagation and sum.
             self._loss = DistributedDataParallel(
                 loss,
                 gradient_as_bucket_view=True,
                 bucket_cap_mb=self._bucket(launch),
+                # A search through the graph in each step, which only models with unused branches need.
                 find_unused_parameters=train.find_unused_parameters,
             )
             if launch.compression != "none":
-                self._loss.register_comm_hook(None, HOOKS[launch.compression])
+                hook = compression_hook(launch.compression)
+                self._loss.register_comm_hook(None, hook)
 
     def _bucket(self, launch: LaunchSettings) -> Any:
         """Return the size of a bucket in MiB; None for PyTorch's: a first one of 1 MiB, then of 25 MiB."""
@@ -146,8 +164,13 @@ class Step:
 
     def __call__(self, part: Slice) -> Any:
         """Compute the step of a slice of tensors. Return the sum of its losses, a float64 tensor."""
-        first, beyond = self._replicas.slices[0]
-        workers = slices_of(part, 1 if self._together else beyond - first)
+        # Layers that sum over all workers need them at once; others are computed one after another, in the
+        # memory of one.
+        number = 1
+        if not self._together:
+            first, beyond = self._replicas.slices[0]
+            number = beyond - first
+        workers = slices_of(part, number)
         in_turn = len(workers) > 1 and bool(self._shared.variables)
         self._optimizer.begin(part.step)
         self._statistics.begin(part, len(workers) * self._accumulate)
@@ -155,7 +178,8 @@ class Step:
             self._shared.begin()
         total: Any = 0.0
         for worker in workers:
-            for micro_batch in (micro_batches := slices_of(worker, self._accumulate)):
+            micro_batches = slices_of(worker, self._accumulate)
+            for micro_batch in micro_batches:
                 last = worker is workers[-1] and micro_batch is micro_batches[-1]
                 total = total + self._backward(micro_batch, last=last)
                 self._statistics.add(micro_batch)
@@ -169,21 +193,29 @@ class Step:
 
     def _backward(self, part: Slice, *, last: bool) -> Any:
         """Add the gradients of a slice; in the `last` one, sum them over processes."""
-        apart = not last and isinstance(self._loss, DistributedDataParallel)
-        with self._loss.no_sync() if apart else nullcontext():
+        apart: AbstractContextManager[None] = nullcontext()
+        if not last and isinstance(self._loss, DistributedDataParallel):
+            # Earlier slices only add up: exchanging each of them would cost as much as the last.
+            apart = self._loss.no_sync()
+        with apart:
             objective, total = self._loss(part)
+            # Marked before the backward pass, in which the first buckets already wait for the other ranks.
             if last:
                 self._computed()
+            # Back-propagation starts the sum of each bucket as soon as its gradients are there.
             self._scaler.scale(objective).backward()
         return total
 
     def _update(self) -> None:
-        if self._scaler.is_enabled() and self._clip_norm is not None:
-            self._scaler.unscale_(self._optimizer.inner)
         if self._clip_norm is not None:
+            if self._scaler.is_enabled():
+                # The limit is one of true gradients, not of scaled ones.
+                self._scaler.unscale_(self._optimizer.inner)
             nn.utils.clip_grad_norm_(self._parameters, self._clip_norm, foreach=True)
+        # Leaves out the update if a summed gradient is not finite; all ranks see the same sum.
         self._scaler.step(self._optimizer.inner)
         self._scaler.update()
+        # As in Keras, after the update.
         self._constrain()
 
 
@@ -197,17 +229,18 @@ def stage(part: Slice, device: torch.device, copying: Any = None) -> Slice:
         return part
     if copying is None:
         return part.mapped(lambda array: sent(array, device))
+    # This thread has a stream of its own for copies; steps are computed on the default one.
     computing = torch.cuda.current_stream(device)
 
     def copied(array: Any) -> Any:
         tensor = sent(array, device)
-        tensor.record_stream(
-            computing
-        )  # so that its memory is not reused before the computation is done
+        # Its memory must not be reused before the computation is done, which is on another stream.
+        tensor.record_stream(computing)
         return tensor
 
     with torch.cuda.stream(copying):
         staged = part.mapped(copied)
+    # The arrays' memory is filled again as soon as nothing refers to them.
     copying.synchronize()
     return staged
 
@@ -216,9 +249,8 @@ def sent(array: NDArray[Any], device: torch.device) -> Any:
     """Return an array as a tensor on `device`, without waiting for the work that a GPU still has to do."""
     tensor = torch.from_numpy(array)
     if device.type == "cuda":
-        tensor = (
-            tensor.pin_memory()
-        )  # as by the DataLoader: a copy from pageable memory waits
+        # As by the DataLoader: a copy from pageable memory waits.
+        tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
@@ -233,11 +265,11 @@ def slices_of(part: Slice, parts: int) -> list[Slice]:
         return [part]
     slices = []
     for index in range(parts):
-        start, stop = index * part.count // parts, (index + 1) * part.count // parts
+        start = index * part.count // parts
+        stop = (index + 1) * part.count // parts
+        # An empty part has one row, with weight 0.
         begin = min(start, max(part.count, 1) - 1)
-        rows = slice(
-            begin, begin + max(stop - start, 1)
-        )  # an empty part has one row, with weight 0
+        rows = slice(begin, begin + max(stop - start, 1))
         slices.append(
             part.mapped(
                 itemgetter(rows),
@@ -251,8 +283,12 @@ def slices_of(part: Slice, parts: int) -> list[Slice]:
 
 def scaled(inputs: Any, scale: float | None, dtype: torch.dtype) -> Any:
     """Scale stored integers to [0, 1] in `dtype`. If `scale` is None, only cast floating-point tensors."""
-    if scale is None:
-        return map_columns(
-            lambda a: a.to(dtype) if a.is_floating_point() else a, inputs
-        )
-    return map_columns(lambda stored: stored.to(dtype) * scale, inputs)
+
+    def converted(stored: Any) -> Any:
+        if scale is not None:
+            return stored.to(dtype) * scale
+        if stored.is_floating_point():
+            return stored.to(dtype)
+        return stored
+
+    return map_columns(converted, inputs)

@@ -1,7 +1,7 @@
 """One process's part of a run, computed with PyTorch."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from operator import itemgetter
 from typing import Any, SupportsFloat
@@ -64,12 +64,11 @@ class TorchTrainer(KerasTrainer):
         device: str,
     ) -> None:
         assert isinstance(joined.replicas, TorchReplicas)
-        self._replicas, self._device, self._scale = (
-            joined.replicas,
-            torch.device(device),
-            prepared.scale,
-        )
+        self._replicas = joined.replicas
+        self._device = torch.device(device)
+        self._scale = prepared.scale
         self._point = point
+        # bfloat16 has the exponents of float32, and needs no scale.
         mixed = point.train.precision == "mixed_float16"
         self._scaler = torch.amp.GradScaler(
             self._device.type, init_scale=START, enabled=mixed
@@ -83,37 +82,45 @@ class TorchTrainer(KerasTrainer):
             make=lambda task: partial(optimizer_of, point, task),
             extra=lambda: [StateDict(self._scaler)] if mixed else [],
         )
+        # DistributedDataParallel shares parameters and buffers, but no state of optimizers.
         self.share()
+        # Losses are summed in the type of the weights; float16 would overflow.
         self._dtype: torch.dtype = getattr(torch, keras.config.floatx())
         self._synchronised = point.train.sync_batch_norm and bool(self.local)
-        self._copying = (
-            torch.cuda.Stream(device) if self._device.type == "cuda" else None  # type: ignore[no-untyped-call]
-        )
-        averaged = {id(variable) for variable in self.local}
-        self._shared = SharedBuffers(
-            [
-                buffer
-                for buffer in buffers_of(self.task.model)
-                if id(buffer) not in averaged
-                and not buffer.name.endswith("num_batches_tracked")
-            ]
-        )
+        self._copying: torch.cuda.Stream | None = None
+        if self._device.type == "cuda":
+            self._copying = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._shared = SharedBuffers(self._shared_buffers())
+        # DistributedDataParallel fixes its buckets once, so each phase has a step of its own.
         self._steps = [self._step(phase) for phase in self._phases]
         self._evaluation = TorchEvaluation(self.task, scale=prepared.scale)
 
+    def _shared_buffers(self) -> list[Any]:
+        """Return the buffers that all workers have in common: not trained, and not averaged."""
+        averaged = {id(variable) for variable in self.local}
+        buffers = []
+        for buffer in buffers_of(self.task.model):
+            # Layers of batch normalisation count their batches alike on all workers.
+            counts = buffer.name.endswith("num_batches_tracked")
+            if id(buffer) not in averaged and not counts:
+                buffers.append(buffer)
+        return buffers
+
     def _step(self, phase: Phase) -> Step:
-        task, model, variables = self.task, self.task.model, phase.variables
-        call = _compile(model) if self._point.train.compile else model
+        task = self.task
+        model = self.task.model
+        variables = phase.variables
+        call = model
+        if self._point.train.compile:
+            call = _compile(model)
 
         def losses(part: Slice) -> Any:
             # PyTorch's generators then give the same numbers after a resume, and to each worker others.
             self._seed(hash((self._point.seed, int(part.step), int(part.start))))
             inputs = scaled(part.inputs, self._scale, self._dtype)
-            targets = (
-                scaled(part.targets, None, self._dtype)
-                if self._scale is None
-                else part.targets
-            )
+            targets = part.targets
+            if self._scale is None:
+                targets = scaled(targets, None, self._dtype)
             with keep(model, phase.frozen):
                 if task.training_losses is not None:
                     return task.training_losses(call, task.loss, inputs, targets)
@@ -126,8 +133,10 @@ class TorchTrainer(KerasTrainer):
         constrained = [
             variable for variable in variables if variable.constraint is not None
         ]
-        with keep(model, phase.frozen):
-            norms = [] if self._synchronised else batch_norms(model)
+        norms: list[Any] = []
+        if not self._synchronised:
+            with keep(model, phase.frozen):  # frozen layers move nothing
+                norms = batch_norms(model)
         loss = WorkerLoss(
             losses,
             lambda: model.losses,
@@ -160,17 +169,18 @@ class TorchTrainer(KerasTrainer):
 
     @property
     def rate(self) -> float | None:
-        return self.optimizer.learning_rate if self.optimizer.settable else None
+        if not self.optimizer.settable:
+            return None
+        rate: float = self.optimizer.learning_rate
+        return rate
 
     def stage(self, part: Slice, device: int) -> Slice:
         return stage(part, self._device, self._copying)
 
     def train(self, call: Call) -> SupportsFloat:
         self.enter(call[0].step)
-        part, step = (
-            stage(call[0], self._device, self._copying),
-            self._steps[self._phase],
-        )
+        part = stage(call[0], self._device, self._copying)
+        step = self._steps[self._phase]
         with explain_refusals(self._phases[self._phase].variables):
             losses: SupportsFloat = sum(
                 step(step_of(part, index)) for index in range(part.steps)
@@ -179,7 +189,8 @@ class TorchTrainer(KerasTrainer):
 
     @torch.no_grad()
     def statistics(self, call: Call) -> list[Any]:
-        part, model = self.stage(call[0], 0).mapped(itemgetter(0)), self.task.model
+        part = self.stage(call[0], 0).mapped(itemgetter(0))
+        model = self.task.model
         inputs = scaled(part.inputs, self._scale, self._dtype)
         with keep(model, self._phases[self._phase].frozen), collecting() as moments:
             model(inputs, training=False)
@@ -189,12 +200,13 @@ class TorchTrainer(KerasTrainer):
     def with_statistics(self, sums: Sequence[NDArray[np.float64]]) -> Iterator[None]:
         """See `Trainer.with_statistics`; all statistics are sent in one copy, and kept on the device."""
         before = [variable.value.clone() for variable in self.local]
-        known = [
-            (variable, value)
-            for variable, value in zip(self.local, statistics_of(sums), strict=True)
-            if value is not None
-        ]
-        self._send([variable for variable, _ in known], [value for _, value in known])
+        variables = []
+        values = []
+        for variable, value in zip(self.local, statistics_of(sums), strict=True):
+            if value is not None:
+                variables.append(variable)
+                values.append(value)
+        self._send(variables, values)
         try:
             yield
         finally:
@@ -216,19 +228,22 @@ class TorchTrainer(KerasTrainer):
             variable.value.copy_(part)
 
     def mark(self) -> DeviceMark | None:
-        return CudaMark(self._device) if self._device.type == "cuda" else None
+        if self._device.type != "cuda":
+            return None
+        return CudaMark(self._device)
 
     def evaluate(self, call: Call) -> list[Any]:
         with explain_refusals():
             return super().evaluate((self.stage(call[0], 0),))
 
     def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
-        flat = torch.cat([part.reshape(-1) for part in sums]).cpu().numpy()  # one copy
-        parts = np.split(flat, np.cumsum([part.numel() for part in sums])[:-1])
-        return [
-            part.reshape(tuple(tensor.shape))
-            for part, tensor in zip(parts, sums, strict=True)
-        ]
+        # One copy from the device, which is one wait for it.
+        flat = torch.cat([part.reshape(-1) for part in sums]).cpu().numpy()
+        ends = np.cumsum([part.numel() for part in sums])
+        arrays = []
+        for part, tensor in zip(np.split(flat, ends[:-1]), sums, strict=True):
+            arrays.append(part.reshape(tuple(tensor.shape)))
+        return arrays
 
     def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
         return [array_of(variable)[None] for variable in variables]
@@ -243,6 +258,7 @@ class TorchTrainer(KerasTrainer):
         if self._group.size > 1 and self.local:
             values = self.arrays([variable.value for variable in self.local])
             self._send(self.local, self._group.mean(values))
+        # Their last values differ: each step begins with rank 0's, and then each rank changes its own.
         share_values(self._group, self._shared.variables)
 
 
@@ -276,11 +292,9 @@ class TorchEvaluation(Evaluation):
     @torch.no_grad()
     def sums(self, call: Call) -> list[Any]:
         part = call[0].mapped(itemgetter(0))
-        targets = (
-            part.targets
-            if self._scale is not None
-            else scaled(part.targets, None, self._floatx)
-        )
+        targets = part.targets
+        if self._scale is None:
+            targets = scaled(targets, None, self._floatx)
         added = self.added(scaled(part.inputs, self._scale, self._floatx), targets)
         total, *states = (tensor * float(part.count > 0) for tensor in added)
         return [total, total.new_full((), part.count), *states]
@@ -294,23 +308,16 @@ class TorchEvaluation(Evaluation):
         """
         remaining = iter(states)
         for name, metric in self._task.metrics.items():
-            device = (
-                "cpu"
-                if type(metric).__module__.startswith(("keras.", "scalestudy."))
-                else None
-            )
-            with keras.device(device) if device else nullcontext():
-                values = [
-                    (
-                        variable,
-                        keras.ops.convert_to_tensor(
-                            start + next(remaining), variable.dtype
-                        ),
-                    )
-                    for variable, start in zip(
-                        metric.variables, self._start[name], strict=True
-                    )
-                ]
+            place: AbstractContextManager[Any] = nullcontext()
+            if type(metric).__module__.startswith(("keras.", "scalestudy.")):
+                place = keras.device("cpu")
+            with place:
+                values = []
+                starts = self._start[name]
+                for variable, start in zip(metric.variables, starts, strict=True):
+                    total = start + next(remaining)
+                    tensor = keras.ops.convert_to_tensor(total, variable.dtype)
+                    values.append((variable, tensor))
                 with keras.StatelessScope(state_mapping=values):
                     yield name, metric
 
@@ -326,7 +333,9 @@ class TorchEvaluation(Evaluation):
 
 def buffers_of(model: Any) -> list[Any]:
     """Return the variables of a model that no step trains, whether layers are frozen or not."""
-    return untrainable(model) if isinstance(model, keras.Model) else model.buffers
+    if isinstance(model, keras.Model):
+        return untrainable(model)
+    return list(model.buffers)
 
 
 def _compile(model: Any) -> Any:

@@ -1,0 +1,64 @@
+"""Metrics of numbers: sums over the whole set, divided once, so that the workers' sums add up exactly."""
+
+from typing import Any
+
+import keras
+
+
+class Errors(keras.Metric):
+    """Base class: sums of counts, errors and targets over all values of all samples.
+
+    Targets have shape [B, ...] and outputs as many values. All samples must have the same number of values.
+    """
+
+    better = "lower"
+    bounded = False
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name=name or type(self).__name__.lower(), dtype="float64")
+        self.count = self._sum("count")
+        self.absolute = self._sum("absolute")
+        self.squared = self._sum("squared")
+        self.targets = self._sum("targets")
+        self.target_squares = self._sum("target_squares")
+
+    def _sum(self, name: str) -> keras.Variable:
+        return self.add_variable((), "zeros", dtype="float64", name=name)
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add a batch; `sample_weight` is ignored."""
+        ops = keras.ops
+        true = ops.cast(ops.reshape(y_true, (-1,)), "float64")
+        error = ops.cast(ops.reshape(y_pred, (-1,)), "float64") - true
+        self.count.assign_add(ops.sum(ops.ones_like(true)))
+        self.absolute.assign_add(ops.sum(ops.abs(error)))
+        self.squared.assign_add(ops.sum(ops.square(error)))
+        self.targets.assign_add(ops.sum(true))
+        self.target_squares.assign_add(ops.sum(ops.square(true)))
+
+
+class Mae(Errors):
+    """Mean absolute error, in the targets' unit."""
+
+    def result(self) -> Any:
+        """Return Σ|error| / number of values."""
+        return self.absolute / self.count
+
+
+class Rmse(Errors):
+    """Root of the mean squared error, in the targets' unit."""
+
+    def result(self) -> Any:
+        """Return √(Σ error² / number of values)."""
+        return keras.ops.sqrt(self.squared / self.count)
+
+
+class R2(Errors):
+    """Coefficient of determination: 1 − Σ error² / Σ (target − mean target)²; 0 if all targets are equal."""
+
+    better = "higher"
+
+    def result(self) -> Any:
+        """Return the coefficient: 1 is perfect, 0 as good as predicting the mean."""
+        scatter = self.target_squares - keras.ops.square(self.targets) / self.count
+        return keras.ops.where(scatter > 0, 1 - self.squared / scatter, 0.0)
