@@ -494,7 +494,7 @@ class OurSteps:
 
     def statistics(self) -> None:
         """Compute statistics of batch normalisation from several batches, and use them."""
-        with self.trainer.with_statistics(self._summed(self.trainer.statistics)):
+        with self.trainer.state.with_statistics(self._summed(self.trainer.statistics)):
             pass
 
     def feed(self, rate: float, batches: int = 20) -> str:
@@ -689,7 +689,7 @@ def determinism(ours: OurSteps, steps: int) -> Iterator[tuple[str, str]]:
     """Yield whether repeated steps give the same bits, with any and with deterministic algorithms."""
     import torch
 
-    begun, taken = ours.trainer.values(), ours.taken
+    begun, taken = ours.trainer.state.values(), ours.taken
     begun = copy.deepcopy(begun)  # on CPUs they share the memory of the model
     times: dict[str, float] = {}
     for label, exact in (("any algorithms", False), ("deterministic algorithms", True)):
@@ -698,10 +698,12 @@ def determinism(ours: OurSteps, steps: int) -> Iterator[tuple[str, str]]:
         finish(ours())
         ends = []
         for _ in range(2):
-            ours.trainer.assign(begun)
+            ours.trainer.state.assign(begun)
             ours.taken = taken
             times[label] = seconds_of(ours, steps)
-            ends.append([np.array(weight) for weight in ours.trainer.weights()[0]])
+            ends.append(
+                [np.array(weight) for weight in ours.trainer.state.weights()[0]]
+            )
         same = all(np.array_equal(one, other) for one, other in zip(*ends, strict=True))
         cost = (
             f", {times[label] / times['any algorithms']:.2f} x the time"

@@ -175,8 +175,8 @@ SIGN = {
 
 
 def save(run: RunFolder) -> None:
-    trainer = Mock(model_suffix=".keras")
-    trainer.save.side_effect = lambda path: Path(path).write_text("model")
+    trainer = Mock(file=Mock(suffix=".keras"))
+    trainer.file.save.side_effect = lambda path: Path(path).write_text("model")
     save_model(run, trainer)
 
 

@@ -69,11 +69,21 @@ class LinearTrainer:
             Variable("float64", shape, False),
             Variable("float64", shape[:1], True),
         ]
-        (self.model_suffix,) = engine_traits(point.engine).model_suffixes
+        (self.suffix,) = engine_traits(point.engine).model_suffixes
         self.told: list[object] = []
         self.stop_after = point.train.epochs
         self.own_rate = None
         self.has_callbacks = self.stops = False
+
+    @property
+    def state(self):
+        """The values, which are this engine's own attributes."""
+        return self
+
+    @property
+    def file(self):
+        """The file, which holds the weights alone."""
+        return self
 
     @property
     def rate(self):

@@ -96,7 +96,7 @@ def train(
     session = Session(point, engine, joined, prepared, split, PhaseClock())
     if files.initial is not None:
         begin_alike(session.trainer, joined.group, Path(files.initial))
-    before = session.trainer.weights()[0]
+    before = session.trainer.state.weights()[0]
     if "restore" in case:
         session.restore(
             read_position(Path(case["restore"]), ""), read_values(Path(case["restore"]))
@@ -116,7 +116,7 @@ def train(
         weight = session.trainer.task.model.trainable_variables[0]
         weight.assign(weight + 1e-6)
     proof = session.digests()
-    after = session.trainer.weights()[0]
+    after = session.trainer.state.weights()[0]
     traced = point.traits.engine == "tensorflow"
     sums = exchange(session.trainer._train[0]) if traced else Exchange(0, 0)
     types = summed_types(session.trainer._train[0]) if traced else []

@@ -411,7 +411,9 @@ def session(task: str, workers: int, **train: Any) -> Session:
 def trained(task: str, workers: int, **train: Any) -> tuple[list[Any], list[Any]]:
     made = session(task, workers, **train)
     records = list(made.epoch_records())
-    return made.trainer.weights()[0], [record.validation["loss"] for record in records]
+    return made.trainer.state.weights()[0], [
+        record.validation["loss"] for record in records
+    ]
 
 
 OWN = """
@@ -526,7 +528,7 @@ def resumed() -> float:
     whole = session(str(own), 2)
     epochs = whole.epoch_records()
     next(epochs)
-    values = whole.trainer.values()
+    values = whole.trainer.state.values()
     values = type(values)(
         [np.copy(v) for v in values.common], [np.copy(v) for v in values.own]
     )
@@ -534,12 +536,14 @@ def resumed() -> float:
     again = session(str(own), 2)
     following = again.epoch_records()
     next(following)
-    again.trainer.assign(values)
+    again.trainer.state.assign(values)
     torch.rand(
         3
     )  # AlphaDropout draws from PyTorch's own generator, whose state differs after a resume
     next(following)
-    pairs = zip(whole.trainer.weights()[0], again.trainer.weights()[0], strict=True)
+    pairs = zip(
+        whole.trainer.state.weights()[0], again.trainer.state.weights()[0], strict=True
+    )
     return max(difference(one, other) for one, other in pairs)
 
 
@@ -572,8 +576,8 @@ def called() -> dict[str, Any]:
     records, after = [], []
     for record in made.epoch_records():
         records.append(record)
-        after.append([np.copy(value) for value in made.trainer.weights()[0]])
-    kept = made.trainer.weights()[0]
+        after.append([np.copy(value) for value in made.trainer.state.weights()[0]])
+    kept = made.trainer.state.weights()[0]
     return {
         "rates": [record.learning_rate for record in records],
         "best": max(
@@ -594,10 +598,10 @@ def frozen(
         for weight in made.trainer.task.model.weights
     ]
     epochs, moved = made.epoch_records(), []
-    before = made.trainer.weights()[0]
+    before = made.trainer.state.weights()[0]
     for _ in range(2):
         next(epochs)
-        after = made.trainer.weights()[0]
+        after = made.trainer.state.weights()[0]
         moved.append(
             [
                 n
@@ -621,12 +625,14 @@ def fresh() -> dict[str, Any]:
     found, left = [], []
     for workers in (1, 3):
         made = session(str(file), workers)
-        before = [variable.value.clone() for variable in made.trainer.local]
+        before = [variable.value.clone() for variable in made.trainer.state.local]
         with made.evaluating():
-            found.append([variable.value.clone() for variable in made.trainer.local])
+            found.append(
+                [variable.value.clone() for variable in made.trainer.state.local]
+            )
         left += [
             difference(a, b.value)
-            for a, b in zip(before, made.trainer.local, strict=True)
+            for a, b in zip(before, made.trainer.state.local, strict=True)
         ]
     prepared, split = digits()
     rows = (
@@ -653,7 +659,7 @@ def exported() -> dict[str, float]:
         FOLDER / "model.pt",
         np.random.default_rng(0).integers(0, 256, (3, 8, 8, 1)).astype(np.uint8),
     )
-    made.trainer.save(str(path))
+    made.trainer.file.save(str(path))
     record = ModelRecord.model_validate(
         {
             "engine": "torch",
@@ -668,7 +674,9 @@ def exported() -> dict[str, float]:
     )
     told = torch.tensor(ENGINE.inference(str(path), record).outputs(images, 1 / 255))
     found = {
-        "present": difference(told, made.trainer.inference().outputs(images, 1 / 255))
+        "present": difference(
+            told, made.trainer.file.inference().outputs(images, 1 / 255)
+        )
     }
     given = torch.from_numpy(images).permute(0, 3, 1, 2)
     for form in ("pt2", "onnx"):

@@ -306,13 +306,13 @@ def own_optimizer(kind: str) -> dict[str, Any]:
     made.trainer.train = both
     epochs = made.epoch_records()
     next(epochs)
-    values = made.trainer.values()
+    values = made.trainer.state.values()
     middle = type(values)(*([np.copy(value) for value in side] for side in values))
     list(epochs)
     again = session(str(own), 2)
     following = again.epoch_records()
     next(following)
-    again.trainer.assign(middle)
+    again.trainer.state.assign(middle)
     list(following)
     ours, resumed = (
         each.trainer.task.model.module.state_dict() for each in (made, again)

@@ -21,13 +21,13 @@ def trained(session, made, implementation, workers, accumulate):
         one = session(
             "unet", implementation, workers, accumulate=accumulate, **SETTINGS
         )
-        before = one.trainer.weights()[0]
+        before = one.trainer.state.weights()[0]
         records = list(one.epoch_records())
         digests = one.digests()
         assert len(set(digests)) == 1
         made[key] = (
             before,
-            one.trainer.weights()[0],
+            one.trainer.state.weights()[0],
             [record.loss for record in records],
         )
         assert one.updates == 4 and records[0].samples == 20
@@ -90,6 +90,6 @@ def test_several_steps_in_a_call_compute_the_same(session):
             "cnn", "single", 1, batch_size=25, accumulate=4, steps_per_call=steps
         )
         list(one.epoch_records())
-        weights.append(one.trainer.weights()[0])
+        weights.append(one.trainer.state.weights()[0])
     for one, other in zip(*weights, strict=True):
         np.testing.assert_array_equal(one, other)

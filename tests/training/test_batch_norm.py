@@ -15,12 +15,12 @@ SEVERAL = [("virtual", 2), ("virtual", 8), ("mirrored", 2)]
 def statistics(session) -> list[np.ndarray]:
     """The statistics with which a session evaluates."""
     with session.evaluating():
-        return [variable.value.numpy() for variable in session.trainer.local]
+        return [variable.value.numpy() for variable in session.trainer.state.local]
 
 
 def spoilt(session):
     """Give the moving statistics other values, as other numbers of updates would."""
-    for variable in session.trainer.local:
+    for variable in session.trainer.state.local:
         variable.assign(variable.value + 1)
     return session
 
@@ -47,7 +47,7 @@ def test_they_are_mean_and_variance_of_all_values_that_reach_a_layer(session, se
 
     made = session("unet", precision="float64", batch_size=6)
     mean, variance, *_ = statistics(made)
-    plain = made.trainer._as_plain().model
+    plain = made.trainer.file.plain().model
     first = keras.Model(
         plain.inputs, plain.layers[1].output
     )  # a convolution, before batch normalisation
@@ -69,7 +69,7 @@ def test_training_is_the_same_to_the_bit(session, implementation, workers):
         losses = [
             (record.loss, record.validation["loss"]) for record in made.epoch_records()
         ]
-        ended.append((losses, made.trainer.values()))
+        ended.append((losses, made.trainer.state.values()))
     (fresh, values), (moving, others) = ended
     assert [loss for loss, _ in fresh] == [loss for loss, _ in moving]
     assert [loss for _, loss in fresh] != [loss for _, loss in moving]
@@ -104,7 +104,7 @@ def test_the_model_is_saved_with_them(session, tmp_path):
     made = session("unet")
     list(made.epoch_records())
     with made.evaluating():
-        made.trainer.save(str(tmp_path / "model.keras"))
+        made.trainer.file.save(str(tmp_path / "model.keras"))
     saved = keras.models.load_model(tmp_path / "model.keras", compile=False)
     known = {weight.path.split("/")[-1] for weight in saved.non_trainable_weights}
     assert known == {"moving_mean", "moving_variance"}

@@ -139,8 +139,8 @@ def test_callbacks_read_the_mean_of_the_workers_statistics(with_callbacks):
         reader, task="unet", workers=2, epochs=1, evaluate_every=2, batch_size=5
     )
     list(one.epoch_records())
-    one.trainer.average()
-    (first, second) = one.trainer.weights()
+    one.trainer.state.average()
+    (first, second) = one.trainer.state.weights()
     for seen, a, b in zip(reader.seen, first, second, strict=True):
         assert np.array_equal(a, b)
         assert np.array_equal(seen, a)

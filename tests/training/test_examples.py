@@ -25,9 +25,9 @@ def add(sets, cache, name, **keys):
 
 def weights(made):
     """Return the weights before and after an epoch, and the record of the epoch."""
-    before = made.trainer.weights()[0]
+    before = made.trainer.state.weights()[0]
     record = next(iter(made.epoch_records()))
-    return before, made.trainer.weights()[0], record
+    return before, made.trainer.state.weights()[0], record
 
 
 def assert_trained_alike(one, other):

@@ -11,11 +11,12 @@ from scalestudy.training.initial_weights import begin_alike
 
 
 class Drawn:
-    """A trainer with the weights that its engine has drawn."""
+    """A trainer and its state, with the weights that its engine has drawn."""
 
     def __init__(self, *weights: Any) -> None:
         self.values = [np.array(weight) for weight in weights]
         self.shared = 0
+        self.state = self
 
     def weights(self) -> list[list[np.ndarray]]:
         return [self.values]

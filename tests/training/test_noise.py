@@ -18,7 +18,7 @@ def trained(session, implementation, workers):
         data="cnn",
     )
     list(one.epoch_records())
-    return one.trainer.weights()[0]
+    return one.trainer.state.weights()[0]
 
 
 def test_the_weights_are_those_of_one_worker(session):

@@ -16,10 +16,10 @@ def trained(session, epochs, **settings):
     """Return the weights before training and after each epoch, the records, and the session."""
     made = session(TASK, epochs=epochs, sync_batch_norm=True, **settings)
     made.compile()
-    weights = [made.trainer.weights()[0]]
+    weights = [made.trainer.state.weights()[0]]
     records = []
     for record in made.epoch_records():
-        weights.append(made.trainer.weights()[0])
+        weights.append(made.trainer.state.weights()[0])
         records.append(record)
     return weights, records, made
 
@@ -97,7 +97,7 @@ def test_a_run_that_is_taken_up_as_a_phase_ends_comes_to_the_same_end(session):
     second.compile()
     second.restore(*first.checkpoint())
     list(second.epoch_records())
-    assert all(map(np.array_equal, whole[-1], second.trainer.weights()[0]))
+    assert all(map(np.array_equal, whole[-1], second.trainer.state.weights()[0]))
 
 
 @pytest.mark.parametrize("frozen", [1, 2])

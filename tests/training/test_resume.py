@@ -162,14 +162,14 @@ def test_the_statistics_that_each_worker_holds_are_kept_apart(session, tmp_path)
     settings = {**COMMON, "evaluate_every": 2, "batch_size": 5}
     first = session("unet", "mirrored", 2, **settings)
     left_after(first, 4, path)
-    before = first.trainer.values().own
+    before = first.trainer.state.values().own
     assert any(np.abs(one - other).max() > 0 for one, other in before)
     second = session("unet", "mirrored", 2, **settings)
     second.restore(
         checkpoint.read_position(path, second.fingerprint()),
         checkpoint.read_values(path),
     )
-    after = second.trainer.values().own
+    after = second.trainer.state.values().own
     assert np.array_equal(before[0], after[0])
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 

@@ -206,9 +206,8 @@ def trainer(better: str = "higher", save=None):
     def write(path):
         Path(path).write_text("weights")
 
-    return SimpleNamespace(
-        metrics=["iou"], sense=Sense(better), save=save or write, model_suffix=".keras"
-    )
+    file = SimpleNamespace(save=save or write, suffix=".keras")
+    return SimpleNamespace(metrics=["iou"], sense=Sense(better), file=file)
 
 
 def keeper(

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.engine
 
 def trained(session) -> tuple[list, list[np.ndarray]]:
     records = list(session.epoch_records())
-    return records, session.trainer.weights()[0]
+    return records, session.trainer.state.weights()[0]
 
 
 def largest_difference(one: list[np.ndarray], other: list[np.ndarray]) -> float:
@@ -146,10 +146,10 @@ def test_a_float16_overflow_leaves_a_step_out_on_all_workers_and_halves_the_scal
             "cnn", implementation, workers, precision="mixed_float16", epochs=1
         )
         one.trainer.loss_scale.value.assign(2.0**40)
-        before = one.trainer.weights()[0]
+        before = one.trainer.state.weights()[0]
         float(one.trainer.train(one._loader.read(one.split.train, [(0, 25)])))
         assert float(one.trainer.loss_scale.value.numpy()) == 2.0**39
-        after = one.trainer.weights()[0]
+        after = one.trainer.state.weights()[0]
         assert largest_difference(before, after) == 0
 
 

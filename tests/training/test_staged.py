@@ -31,7 +31,7 @@ def trained(made) -> bytes:
     """Return the weights after an epoch."""
     made.compile()
     next(made.epoch_records())
-    return b"".join(value.tobytes() for value in made.trainer.values().common)
+    return b"".join(value.tobytes() for value in made.trainer.state.values().common)
 
 
 @pytest.mark.parametrize(

@@ -377,7 +377,7 @@ def test_a_run_knows_its_nodes_and_its_first_start_through_a_checkpoint(
 def test_a_checkpoint_keeps_what_each_process_holds_for_itself(data):
     def work(joined):
         first = trained(data, joined, epochs=2)
-        own = first.trainer.values().own[0]
+        own = first.trainer.state.values().own[0]
         first.trainer.mean = own[0] + joined.group.rank
         kept = first.checkpoint()
         second = Session(

@@ -59,14 +59,14 @@ class Engine(Protocol):
         """
 
     def inference(self, path: str, record: ModelRecord) -> "Inference":
-        """Load a trained model that `Trainer.save` or `export` wrote, in this process only.
+        """Load a trained model that `ModelFile.save` or `export` wrote, in this process only.
 
         Raises:
             UserError: If it cannot be loaded.
         """
 
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
-        """Export the model that `Trainer.save` wrote to `path`, so that it loads without this package.
+        """Export the model that `ModelFile.save` wrote to `path`, so that it loads without this package.
 
         Args:
             path: The model file.
@@ -141,7 +141,7 @@ class Values(NamedTuple):
     """The values of all variables.
 
     Attributes:
-        common: Values that are the same on all workers, in the order of `Trainer.variables`.
+        common: Values that are the same on all workers, in the order of `ModelState.variables`.
         own: Values of the variables that each worker has for itself, of shape [copies in this process, ...].
     """
 
@@ -159,25 +159,109 @@ class DeviceMark(Protocol):
         """Return the device's seconds since an earlier mark. Both must be reached."""
 
 
+class ModelState(Protocol):
+    """The values that training changes, in one process: of the model, the optimizer and the loss scale.
+
+    Attributes:
+        variables: All of them, without their values.
+        parameters: Number of parameters of the model.
+    """
+
+    variables: Sequence[Variable]
+    parameters: int
+
+    def values(self) -> Values:
+        """Return the values of all variables in this process."""
+
+    def assign(self, values: Values) -> None:
+        """Restore the result of `values`, possibly from another process."""
+
+    def weights(self) -> list[list[NDArray[Any]]]:
+        """Return the weights of the model, for each copy of it in this process."""
+
+    def begin_with(self, weights: Sequence[NDArray[Any]]) -> None:
+        """Set the weights of the model, in the order of `weights`, in this process."""
+
+    def share(self) -> None:
+        """Give every process the values of rank 0. Every rank must call this."""
+
+    def average(self) -> None:
+        """Set the moving statistics of every worker to their mean over workers. Every rank must call this."""
+
+    @property
+    def momentum(self) -> float | None:
+        """Largest share of its moving statistics that a layer keeps at an update; None without layers."""
+
+    def with_statistics(
+        self, sums: Sequence[NDArray[np.float64]]
+    ) -> AbstractContextManager[None]:
+        """Give every worker the statistics of batch normalisation of `Trainer.statistics`, in the block.
+
+        Layers that these do not cover keep their moving statistics. After the block, all are as before.
+
+        Args:
+            sums: The arrays of `Trainer.statistics`, summed over slices and processes.
+        """
+
+    def not_finite(self) -> str | None:
+        """Return the name of the first weight of the model, in its order, that is not finite; else None.
+
+        It reads all weights. A single rank may call this.
+        """
+
+
+class ModelFile(Protocol):
+    """The model of a training as a file of its framework, which loads without this package.
+
+    Attributes:
+        suffix: Suffix of the files that `save` writes.
+    """
+
+    suffix: str
+
+    def prove_savable(self, path: str) -> None:
+        """Save the current model to `path` and load it back.
+
+        Raises:
+            UserError: If that fails; names the classes that do not belong to the framework.
+            OSError: If the file cannot be written.
+        """
+
+    def save(self, path: str) -> None:
+        """Save the model as a plain model of the framework, without layers of this package."""
+
+    def restore(self, path: str) -> None:
+        """Load the weights that `save` wrote into every copy of the model in this process.
+
+        Raises:
+            UserError: If they belong to a different model.
+        """
+
+    def inference(self) -> Inference:
+        """Return the plain model with the current weights. A single rank may call this."""
+
+
 class Trainer(Protocol):
     """One process's part of a run: trains and evaluates the model with its optimizer.
 
     Attributes:
         metrics: Names of the task's metrics; the first is the quality.
         sense: Better direction of the quality, and whether it lies in [0, 1].
-        parameters: Number of parameters of the model.
-        variables: All variables that training changes: of the model, the optimizer and the loss scale.
-        model_suffix: Suffix of the files that `save` writes.
         computed: Called in a step before gradients are exchanged, by engines that know when. A rank that
             stands still in its own part of a step is thereby distinguished from those that wait for it.
     """
 
     metrics: Sequence[str]
     sense: Sense
-    parameters: int
-    variables: Sequence[Variable]
-    model_suffix: str
     computed: Callable[[], None]
+
+    @property
+    def state(self) -> ModelState:
+        """The values that training changes."""
+
+    @property
+    def file(self) -> ModelFile:
+        """The model as a file."""
 
     @property
     def phases(self) -> Sequence[int]:
@@ -235,48 +319,12 @@ class Trainer(Protocol):
         each class for every sample or pixel, shape [classes].
         """
 
-    @property
-    def momentum(self) -> float | None:
-        """Largest share of its moving statistics that a layer keeps at an update; None without layers."""
-
     def statistics(self, call: Call) -> list[Any]:
-        """Return arrays to sum over slices and processes, from which `with_statistics` computes statistics.
+        """Return arrays to sum over slices and processes, from which `ModelState.with_statistics` computes statistics.
 
         Each slice is a batch: a layer of batch normalisation that is trained in this phase normalises it by
         its own statistics. All other layers compute as in evaluation.
         """
-
-    def with_statistics(
-        self, sums: Sequence[NDArray[np.float64]]
-    ) -> AbstractContextManager[None]:
-        """Give every worker the statistics of batch normalisation of summed `statistics`, in the block.
-
-        Layers that these do not cover keep their moving statistics. After the block, all are as before.
-        """
-
-    def not_finite(self) -> str | None:
-        """Return the name of the first weight of the model, in its order, that is not finite; else None.
-
-        It reads all weights. A single rank may call this.
-        """
-
-    def values(self) -> Values:
-        """Return the values of all variables in this process."""
-
-    def assign(self, values: Values) -> None:
-        """Restore the result of `values`, possibly from another process."""
-
-    def average(self) -> None:
-        """Set the moving statistics of every worker to their mean over workers. Every rank must call this."""
-
-    def begin_with(self, weights: Sequence[NDArray[Any]]) -> None:
-        """Set the weights of the model, in the order of `weights`, in this process."""
-
-    def share(self) -> None:
-        """Give every process the values of rank 0. Every rank must call this."""
-
-    def weights(self) -> list[list[NDArray[Any]]]:
-        """Return the weights of the model, for each copy of it in this process."""
 
     def callbacks(self, *, epochs: int, steps: int) -> Any:
         """Return the task's callbacks as a `keras.callbacks.CallbackList`. Only for rank 0."""
@@ -287,27 +335,6 @@ class Trainer(Protocol):
 
     def flops(self) -> Flops:
         """Count the operations of a step in the current phase. A single rank may call this."""
-
-    def prove_savable(self, path: str) -> None:
-        """Save the current model to `path` and load it back.
-
-        Raises:
-            UserError: If that fails; names the classes that do not belong to the framework.
-            OSError: If the file cannot be written.
-        """
-
-    def save(self, path: str) -> None:
-        """Save the model as a plain model of the framework, without layers of this package."""
-
-    def restore(self, path: str) -> None:
-        """Load the weights that `save` wrote into every copy of the model in this process.
-
-        Raises:
-            UserError: If they belong to a different model.
-        """
-
-    def inference(self) -> Inference:
-        """Return the plain model with the current weights. A single rank may call this."""
 
 
 def engine_of(name: str) -> Engine:

@@ -55,7 +55,7 @@ class CallbackDecisions:
         """Call the callbacks after an epoch. Return whether all ranks must stop."""
         if not self._active:
             return False
-        self._trainer.average()  # callbacks read and may store the weights of all workers
+        self._trainer.state.average()  # callbacks read and may store the weights of all workers
         asked = False
         if self._callbacks:
             self._callbacks.on_epoch_end(epoch, logs)
@@ -86,7 +86,7 @@ class CallbackDecisions:
         """Give every rank the values of rank 0 if a callback has changed any; most callbacks change none."""
         # Digests are 32 bytes; sharing the values after each epoch would send the whole model.
         if self._group.size > 1 and not equal_on_all_ranks(self._trainer, self._group):
-            self._trainer.share()
+            self._trainer.state.share()
 
 
 def gather(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
@@ -96,13 +96,13 @@ def gather(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
         Values of the common variables, then of the variables that each worker has for itself, each of these
         of shape [copies in all processes, ...].
     """
-    common, own = trainer.values()
+    common, own = trainer.state.values()
     return [*common, *group.gather(own)]
 
 
 def scatter(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) -> Values:
     """Return this process's part of what `gathered` returned, possibly in another process."""
-    common = sum(not variable.own for variable in trainer.variables)
+    common = sum(not variable.own for variable in trainer.state.variables)
     mine = []
     for rows in values[common:]:
         of_ranks = np.split(rows, group.size)
@@ -112,7 +112,7 @@ def scatter(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) -> V
 
 def equal_on_all_ranks(trainer: Trainer, group: Group) -> bool:
     """Return whether all processes have equal values of all variables, by comparing 32-byte digests."""
-    common, own = trainer.values()
+    common, own = trainer.state.values()
     mine = _digest([*common, *own])
     (rows,) = group.gather([mine[None]])
     return len(np.unique(rows, axis=0)) == 1
@@ -123,7 +123,7 @@ def digests_of_copies(trainer: Trainer, group: Group) -> list[str]:
 
     Equal digests prove that the copies are equal.
     """
-    mine = [_digest(copy) for copy in trainer.weights()]
+    mine = [_digest(copy) for copy in trainer.state.weights()]
     (rows,) = group.gather([np.stack(mine)])
     return [row.tobytes().hex() for row in rows]
 
@@ -134,7 +134,7 @@ def digests_of_model(trainer: Trainer) -> tuple[str, str]:
     Runs of one row have the same shapes, and at the same seed the same initial values; else the task depends
     on something that is not part of the study, such as a file that it reads.
     """
-    weights = trainer.weights()[0]
+    weights = trainer.state.weights()[0]
     shapes = json.dumps([[*value.shape, value.dtype.name] for value in weights])
     of_shapes = hashlib.sha256(shapes.encode()).hexdigest()
     return of_shapes, _digest(weights).tobytes().hex()

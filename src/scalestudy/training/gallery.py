@@ -208,7 +208,7 @@ def save_gallery(
         return
     try:
         made = gallery_of(
-            trainer.inference(),
+            trainer.file.inference(),
             record,
             prepared,
             some(rows, int(np.prod(prepared.input_shape[:2]))),

@@ -30,8 +30,8 @@ def begin_alike(trainer: Trainer, group: Group, file: Path) -> None:
         with take(file.with_suffix(".lock"), wait=True) or nullcontext():
             if not file.exists():
                 drawn = io.BytesIO()
-                np.savez(drawn, *trainer.weights()[0])
+                np.savez(drawn, *trainer.state.weights()[0])
                 write_atomically(file, drawn.getvalue())
         with np.load(file, allow_pickle=False) as stored:
-            trainer.begin_with([stored[name] for name in stored.files])
-    trainer.share()
+            trainer.state.begin_with([stored[name] for name in stored.files])
+    trainer.state.share()

@@ -60,8 +60,8 @@ def try_saving(folder: RunFolder, trainer: Trainer) -> None:
         RunError: If the file cannot be written to the folder.
     """
     try:
-        with _half(folder.model.with_suffix(trainer.model_suffix)) as half:
-            trainer.prove_savable(str(half))
+        with _half(folder.model.with_suffix(trainer.file.suffix)) as half:
+            trainer.file.prove_savable(str(half))
     except OSError as error:
         raise RunError(
             "a folder with space for the model of the run",
@@ -77,9 +77,9 @@ def save_model(folder: RunFolder, trainer: Trainer) -> str | None:
         None, or the reason why the model could not be written. The traceback is in the log.
     """
     try:
-        file = folder.model.with_suffix(trainer.model_suffix)
+        file = folder.model.with_suffix(trainer.file.suffix)
         with _half(file) as half:
-            trainer.save(str(half))
+            trainer.file.save(str(half))
             os.replace(half, file)
     except Exception as error:
         # An error of the engine or of the disk does not invalidate the measurements.
@@ -154,9 +154,9 @@ class BestKeeper:
         # A job that was requeued may run while an older one still writes.
         self._folder.refuse_other_job()
         try:
-            file = self._folder.best.with_suffix(self._trainer.model_suffix)
+            file = self._folder.best.with_suffix(self._trainer.file.suffix)
             with _half(file) as half:
-                self._trainer.save(str(half))
+                self._trainer.file.save(str(half))
                 os.replace(half, file)
             self._folder.write_best_record(
                 BestRecord(epoch=epoch, metric=self._metric, value=value)
@@ -244,7 +244,7 @@ def result_of(
         class_weights=point.class_weights and list(point.class_weights),
         timing=timing,
         **quality,
-        parameters=session.trainer.parameters,
+        parameters=session.trainer.state.parameters,
         precision=point.train.precision,
         weights=point.train.weights,
         input_scaling=point.train.input_scaling,

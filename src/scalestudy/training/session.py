@@ -175,7 +175,7 @@ class Session:
     def compile(self) -> None:
         """Run one call of each size and phase, then restore all values, so no epoch includes compilation."""
         with self.clock.phase("compile"):
-            before = self.trainer.values()
+            before = self.trainer.state.values()
             rows = list(batches(len(self.split.train), self.point.update_batch))
             # Of each size, the first step of the epoch; all but the last have one size.
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
@@ -183,7 +183,7 @@ class Session:
                 self.clock.heartbeat.enter("compile")
                 call = self._loader.read(self.split.train, [step], first, epoch=0)
                 float(self.trainer.train(call))  # waits until it is computed
-            self.trainer.assign(before)
+            self.trainer.state.assign(before)
 
     @property
     def metric(self) -> str:
@@ -197,7 +197,7 @@ class Session:
 
     def fingerprint(self) -> str:
         """Return the digest that identifies the checkpoints of this run; see `session.fingerprint`."""
-        return fingerprint(self.point, self.split, self.trainer.variables)
+        return fingerprint(self.point, self.split, self.trainer.state.variables)
 
     def gpu_percent(self) -> float | None:
         """Return the last measured utilisation of this rank's GPUs in per cent, or None if it is unknown."""
@@ -235,7 +235,7 @@ class Session:
 
     def restore(self, position: Position, values: list[NDArray[Any]]) -> None:
         """Restore the state that `checkpoint` returned. Every rank must call this, after `compile`."""
-        self.trainer.assign(scatter(values, self.trainer, self.group))
+        self.trainer.state.assign(scatter(values, self.trainer, self.group))
         self.epoch = position.epoch
         self.updates = position.updates
         self.elapsed = position.elapsed
@@ -329,11 +329,14 @@ class Session:
             yield
             return
         trainer = self.trainer
-        fresh = self.point.train.batch_norm == "fresh" and trainer.momentum is not None
+        fresh = (
+            self.point.train.batch_norm == "fresh"
+            and trainer.state.momentum is not None
+        )
         with ExitStack() as stack:
             with self.clock.phase("evaluation"):
                 # Until now each worker has moved statistics of its own.
-                trainer.average()
+                trainer.state.average()
                 if fresh:
                     # The phase whose layers were trained last.
                     trainer.enter(max(0, self.updates - 1))
@@ -346,7 +349,7 @@ class Session:
                         samples,
                         self.clock.heartbeat,
                     )
-                    stack.enter_context(trainer.with_statistics(sums))
+                    stack.enter_context(trainer.state.with_statistics(sums))
             self._evaluating = True
             stack.callback(self._evaluated)
             yield
@@ -354,7 +357,7 @@ class Session:
     @property
     def initial_statistics(self) -> float | None:
         """Share of their initial values that moving statistics hold, if the model is evaluated with them."""
-        momentum = self.trainer.momentum
+        momentum = self.trainer.state.momentum
         if momentum is None or self.point.train.batch_norm == "fresh":
             return None
         return float(momentum**self.updates)
@@ -430,7 +433,7 @@ class Session:
             )
         not_finite = None
         if not math.isfinite(mean) and self.group.rank == 0:
-            not_finite = self.trainer.not_finite()
+            not_finite = self.trainer.state.not_finite()
         record = EpochRecord(
             epoch=epoch + 1,
             steps=counters.step,

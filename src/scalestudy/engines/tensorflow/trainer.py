@@ -23,7 +23,7 @@ from scalestudy.engines.keras.inference import Evaluation
 from scalestudy.engines.keras.layer_context import Working, collecting, working
 from scalestudy.engines.keras.phases import Phase, keep
 from scalestudy.engines.keras.private import take_summed
-from scalestudy.engines.keras.trainer import KerasTrainer, cast
+from scalestudy.engines.keras.trainer import KerasTrainer
 from scalestudy.engines.tensorflow.computed_mark import ComputedMark
 from scalestudy.engines.tensorflow.layers import replace_layer
 from scalestudy.engines.tensorflow.optimizers import LossScale, fuse, optimizer_of
@@ -40,6 +40,7 @@ from scalestudy.engines.tensorflow.staging import (
     scale_inputs,
     stage,
 )
+from scalestudy.engines.tensorflow.state import TensorFlowState
 from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
 
@@ -114,7 +115,7 @@ def gradient_of(
     return gradient
 
 
-class TensorFlowTrainer(KerasTrainer):
+class TensorFlowTrainer(KerasTrainer[TensorFlowState]):
     """Model, optimizer and compiled functions of one process; see `Trainer` and `Engine.trainer`."""
 
     def __init__(
@@ -157,12 +158,13 @@ class TensorFlowTrainer(KerasTrainer):
             group,
             adapt=partial(adapt, replace_layer=replace_layer),
             make=lambda _: partial(optimizer_of, point, prepare),
+            make_state=partial(TensorFlowState, group, self._replicas),
             scope=self._replicas.scope(),
             extra=loss_scale,
             halves=point.launch.bucket_size == "auto" and self._replicas.in_halves,
         )
         # A task may draw numbers of its own, which differ by rank: rank 0's values count.
-        self.share()
+        self.state.share()
         self._losses: Any = None
         # On a GPU, a call returns before it is computed: a thread waits for each, and takes the time.
         early = gpu(0) is not None and not self._replicas.overtakes
@@ -200,7 +202,7 @@ class TensorFlowTrainer(KerasTrainer):
         trained = phase.variables
         variables = [variable.value for variable in trained]
         # Without such layers nothing is summed within a step, and workers may be computed in turn.
-        synchronised = train.sync_batch_norm and bool(self.local)
+        synchronised = train.sync_batch_norm and bool(self.state.local)
         gradient = gradient_of(
             task,
             variables,
@@ -259,7 +261,7 @@ class TensorFlowTrainer(KerasTrainer):
     def _statistics_call(self, frozen: Sequence[str]) -> Callable[[list[Slice]], Any]:
         """Return a function: slices of a step -> the sums of `Trainer.statistics` without `frozen` layers."""
         model = self.task.model
-        norms = self.norms
+        norms = self.state.norms
         replicas = self._replicas
         scale = self._scale
 
@@ -304,28 +306,6 @@ class TensorFlowTrainer(KerasTrainer):
         with explain_refusals():
             values: list[Any] = self._statistics[self._phase](call)
         return values
-
-    def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
-        return [
-            np.stack(self._replicas.copies(variable.value)) for variable in variables
-        ]
-
-    def _assign_copies(
-        self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]
-    ) -> None:
-        for variable, rows in zip(variables, copies, strict=True):
-            parts = self._replicas.parts(variable.value)
-            for part, row in zip(parts, rows, strict=True):
-                part.assign(cast(row, variable.dtype))
-
-    def average(self) -> None:
-        self._replicas.average([variable.value for variable in self.local])
-
-    def weights(self) -> list[list[NDArray[Any]]]:
-        copies = [
-            self._replicas.copies(weight.value) for weight in self.task.model.weights
-        ]
-        return [list(copy) for copy in zip(*copies, strict=True)]
 
 
 class CompiledEvaluation(Evaluation):

@@ -1,7 +1,7 @@
 """One process's part of a run, computed with PyTorch."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from operator import itemgetter
 from typing import Any, SupportsFloat
@@ -18,15 +18,9 @@ from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import DeviceMark
 from scalestudy.engines.keras.arithmetic import explain_refusals
 from scalestudy.engines.keras.inference import Evaluation
-from scalestudy.engines.keras.layer_context import collecting, statistics_of
+from scalestudy.engines.keras.layer_context import collecting
 from scalestudy.engines.keras.phases import Phase, keep
-from scalestudy.engines.keras.private import untrainable
-from scalestudy.engines.keras.trainer import (
-    KerasTrainer,
-    array_of,
-    cast,
-    share_values,
-)
+from scalestudy.engines.keras.trainer import KerasTrainer
 from scalestudy.engines.torch.group import TorchReplicas
 from scalestudy.engines.torch.layers import (
     RunningStatistics,
@@ -35,11 +29,11 @@ from scalestudy.engines.torch.layers import (
     batch_norms,
 )
 from scalestudy.engines.torch.optimizers import StateDict, optimizer_of
+from scalestudy.engines.torch.state import TorchState, host_arrays
 from scalestudy.engines.torch.step import (
     Step,
     WorkerLoss,
     scaled,
-    sent,
     stage,
     step_of,
 )
@@ -50,10 +44,8 @@ START = 2.0**15
 """Initial scale of float16 losses (Micikevicius et al. 2018, arXiv:1710.03740)."""
 
 
-class TorchTrainer(KerasTrainer):
+class TorchTrainer(KerasTrainer[TorchState]):
     """Model and optimizer of one process, on `device`; see `Trainer` and `Engine.trainer`."""
-
-    _within = torch.no_grad()
 
     def __init__(
         self,
@@ -80,31 +72,22 @@ class TorchTrainer(KerasTrainer):
             joined.group,
             adapt=adapt_model,
             make=lambda task: partial(optimizer_of, point, task),
+            make_state=partial(TorchState, joined.group, self._device),
+            within=torch.no_grad(),
             extra=lambda: [StateDict(self._scaler)] if mixed else [],
         )
         # DistributedDataParallel shares parameters and buffers, but no state of optimizers.
-        self.share()
+        self.state.share()
         # Losses are summed in the type of the weights; float16 would overflow.
         self._dtype: torch.dtype = getattr(torch, keras.config.floatx())
-        self._synchronised = point.train.sync_batch_norm and bool(self.local)
+        self._synchronised = point.train.sync_batch_norm and bool(self.state.local)
         self._copying: torch.cuda.Stream | None = None
         if self._device.type == "cuda":
             self._copying = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        self._shared = SharedBuffers(self._shared_buffers())
+        self._shared = SharedBuffers(self.state.shared)
         # DistributedDataParallel fixes its buckets once, so each phase has a step of its own.
         self._steps = [self._step(phase) for phase in self._phases]
         self._evaluation = TorchEvaluation(self.task, scale=prepared.scale)
-
-    def _shared_buffers(self) -> list[Any]:
-        """Return the buffers that all workers have in common: not trained, and not averaged."""
-        averaged = {id(variable) for variable in self.local}
-        buffers = []
-        for buffer in buffers_of(self.task.model):
-            # Layers of batch normalisation count their batches alike on all workers.
-            counts = buffer.name.endswith("num_batches_tracked")
-            if id(buffer) not in averaged and not counts:
-                buffers.append(buffer)
-        return buffers
 
     def _step(self, phase: Phase) -> Step:
         task = self.task
@@ -194,38 +177,9 @@ class TorchTrainer(KerasTrainer):
         inputs = scaled(part.inputs, self._scale, self._dtype)
         with keep(model, self._phases[self._phase].frozen), collecting() as moments:
             model(inputs, training=False)
-        return [value * float(part.count > 0) for value in moments.sums(self.norms)]
-
-    @contextmanager
-    def with_statistics(self, sums: Sequence[NDArray[np.float64]]) -> Iterator[None]:
-        """See `Trainer.with_statistics`; all statistics are sent in one copy, and kept on the device."""
-        before = [variable.value.clone() for variable in self.local]
-        variables = []
-        values = []
-        for variable, value in zip(self.local, statistics_of(sums), strict=True):
-            if value is not None:
-                variables.append(variable)
-                values.append(value)
-        self._send(variables, values)
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                for variable, kept in zip(self.local, before, strict=True):
-                    variable.value.copy_(kept)
-
-    @torch.no_grad()
-    def _send(
-        self, variables: Sequence[keras.Variable], values: Sequence[NDArray[Any]]
-    ) -> None:
-        """Set variables (each of shape [C]) in one copy to the device."""
-        if not values:
-            return
-        parts = sent(np.concatenate(values), self._device).split(
-            [len(value) for value in values]
-        )
-        for variable, part in zip(variables, parts, strict=True):
-            variable.value.copy_(part)
+        return [
+            value * float(part.count > 0) for value in moments.sums(self.state.norms)
+        ]
 
     def mark(self) -> DeviceMark | None:
         if self._device.type != "cuda":
@@ -237,29 +191,7 @@ class TorchTrainer(KerasTrainer):
             return super().evaluate((self.stage(call[0], 0),))
 
     def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
-        # One copy from the device, which is one wait for it.
-        flat = torch.cat([part.reshape(-1) for part in sums]).cpu().numpy()
-        ends = np.cumsum([part.numel() for part in sums])
-        arrays = []
-        for part, tensor in zip(np.split(flat, ends[:-1]), sums, strict=True):
-            arrays.append(part.reshape(tuple(tensor.shape)))
-        return arrays
-
-    def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
-        return [array_of(variable)[None] for variable in variables]
-
-    def _assign_copies(
-        self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]
-    ) -> None:
-        for variable, rows in zip(variables, copies, strict=True):
-            variable.assign(cast(rows[0], variable.dtype))
-
-    def average(self) -> None:
-        if self._group.size > 1 and self.local:
-            values = self.arrays([variable.value for variable in self.local])
-            self._send(self.local, self._group.mean(values))
-        # Their last values differ: each step begins with rank 0's, and then each rank changes its own.
-        share_values(self._group, self._shared.variables)
+        return host_arrays(sums)
 
 
 class CudaMark:
@@ -329,13 +261,6 @@ class TorchEvaluation(Evaluation):
         self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]
     ) -> float | None:
         return super().constant(targets, answer)
-
-
-def buffers_of(model: Any) -> list[Any]:
-    """Return the variables of a model that no step trains, whether layers are frozen or not."""
-    if isinstance(model, keras.Model):
-        return untrainable(model)
-    return list(model.buffers)
 
 
 def _compile(model: Any) -> Any:

@@ -80,7 +80,7 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
         return evaluate_set(engine, job, say)
     if job.action == "gallery":
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
-        model = _trainer(engine, job, prepared).inference()
+        model = _trainer(engine, job, prepared).file.inference()
         gallery = gallery_of(
             model, job.record, prepared, rows, count=PAGE_SAMPLES, of=len(rows)
         )
@@ -120,7 +120,7 @@ def _trainer(engine: Engine, job: ModelJob, prepared: Prepared) -> Trainer:
     alone = Placement(0, 1, 0, 1, 0, ("localhost",), "alone")
     joined = join(references(record.engine)[0], alone, workers=1, device=job.device)
     trainer = engine.trainer(_point(record, job.device), seen, np.ones(1), joined)
-    trainer.restore(job.model)
+    trainer.file.restore(job.model)
     return trainer
 
 
