@@ -81,6 +81,7 @@ def classifier(
         x = layers.GlobalAveragePooling2D()(x)
     if hidden:
         x = layers.Dense(hidden, activation="relu")(x)
+    # The softmax is a layer of its own, so that the loss finds its logits.
     x = layers.Dense(data.classes)(x)
     outputs = layers.Activation("softmax", dtype=output_dtype())(x)
     return keras.Model(inputs, outputs, name=name.lower())
@@ -106,6 +107,7 @@ def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
         return x
     order, scale, offset = preprocessing(name)
     if order != [0, 1, 2]:
+        # Weights of Caffe expect BGR.
         x = x[..., ::-1]
     return layers.Rescaling(scale, offset, name="as_pretrained")(x)
 

@@ -55,6 +55,7 @@ def store_samples(request: dict[str, Any], say: Say) -> None:
         if time.monotonic() - last > INTERVAL:
             last = time.monotonic()
             limit_time()
+            # A large set may take hours; the limit is for the time without progress.
             say({"done": done, "all": count or 0})
 
     storing = Storing(

@@ -314,6 +314,7 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
     # What the user's class says about training must not be ignored in silence.
     refuse_own_steps(model, module)
     refuse_compiled(model, module)
+    # Keras models of the torch backend are modules, too, but Keras computes them.
     if is_module(model):
         from scalestudy.tasks.module import ModuleModel
 

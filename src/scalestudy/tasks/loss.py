@@ -107,6 +107,7 @@ def module_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
 
         return named_loss
     if data.class_weights is not None and not asked:
+        # A loss that ignored the weights would train another study than the file says.
         raise unweighted(getattr(given, "__name__", type(given).__name__))
 
     def loss(targets: Any, outputs: Any) -> Any:
@@ -130,6 +131,7 @@ def _of_pytorch(given: Any) -> Any:
         loss = given()
     if not is_module(loss):
         return None
+    # A copy: the file's own object keeps its reduction. Its weights move to the device of the run.
     loss = copy.copy(loss).to(keras.ops.convert_to_tensor(0.0).device)
     if hasattr(loss, "reduction"):  # the mean of a worker's slice would not be exact
         loss.reduction = "none"
@@ -219,8 +221,7 @@ def _of_samples(given: Any) -> Loss:
 
     def of_samples(targets: Any, outputs: Any) -> Any:
         # Expand targets [B, ...] to [B, ..., 1] like the outputs; else Keras would average over samples.
-        single = outputs.shape[-1] == 1
-        if pairwise and single and len(outputs.shape) == len(targets.shape) + 1:
+        if pairwise and _has_one_unit_more(outputs, targets):
             targets = keras.ops.expand_dims(targets, -1)
         logits = getattr(outputs, LOGITS, None)
         if from_logits is not None and logits is not None:
@@ -228,6 +229,11 @@ def _of_samples(given: Any) -> Loss:
         return mean_over_rest(values(targets, outputs))
 
     return of_samples
+
+
+def _has_one_unit_more(outputs: Any, targets: Any) -> bool:
+    """Whether outputs [B, ..., 1] have an axis that targets [B, ...] lack."""
+    return len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1
 
 
 def _of_logits(loss: Any) -> Any:

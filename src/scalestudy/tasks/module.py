@@ -73,6 +73,7 @@ class Part:
             variable.trainable = value
         for inner in self._module.modules():
             if isinstance(inner, nn.modules.batchnorm._BatchNorm):
+                # Read by the layer that replaces it, which then keeps to its running statistics.
                 inner.frozen = not value  # type: ignore[assignment]
 
     def _flatten_layers(self) -> list["Part"]:
@@ -340,6 +341,7 @@ class ModuleModel:
         return list(self.module.modules())
 
     def _buffers(self) -> Iterator[Buffer]:
+        # Buffers that are not persistent are no part of a saved model.
         kept = self.module.state_dict(keep_vars=True)
         for path, inner in self.module.named_modules():
             for key, _ in inner.named_buffers(recurse=False):

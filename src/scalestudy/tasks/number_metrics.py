@@ -15,6 +15,7 @@ class Errors(keras.Metric):
     bounded = False
 
     def __init__(self, name: str | None = None) -> None:
+        # float64: differences of large sums lose their digits in float32.
         super().__init__(name=name or type(self).__name__.lower(), dtype="float64")
         self.count = self._sum("count")
         self.absolute = self._sum("absolute")
@@ -60,5 +61,6 @@ class R2(Errors):
 
     def result(self) -> Any:
         """Return the coefficient: 1 is perfect, 0 as good as predicting the mean."""
+        # From sums alone, which workers can add up.
         scatter = self.target_squares - keras.ops.square(self.targets) / self.count
         return keras.ops.where(scatter > 0, 1 - self.squared / scatter, 0.0)

@@ -48,6 +48,7 @@ class RowMetric(keras.Metric):
 
     def result(self) -> Any:
         """Return the metric, or the mean over its classes."""
+        # One number, by which runs can be compared.
         return keras.ops.mean(self.metric.result())
 
     def parts(self) -> dict[int, float]:

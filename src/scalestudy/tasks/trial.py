@@ -417,6 +417,7 @@ def prove_savable(
         model.prove_savable(path)
         return
     try:
+        # By its own method, as the run does after hours of training.
         model.save(path)
         # The task's code has already run in this process, so safe mode would protect nothing.
         again = keras.saving.load_model(

@@ -32,6 +32,7 @@ def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
     skips = []
     for filters in ENCODER:
         x = _block(x, filters)
+        # Before the pooling, which loses the positions that the decoder needs.
         skips.append(x)
         x = layers.MaxPooling2D(2)(x)
     x = _block(x, BRIDGE)

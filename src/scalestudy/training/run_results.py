@@ -21,6 +21,7 @@ from scalestudy.measure.utilisation import Usage
 from scalestudy.store.model_record import BestRecord, ModelRecord
 from scalestudy.store.record_file import file_checksum
 from scalestudy.store.records import EpochRecord, GpuUse, NodeUse, ProcessUse, Result
+from scalestudy.store.result_fields import fields_of_point
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training.session import Position, Session
 from scalestudy.training.set_evaluation import Chance
@@ -196,33 +197,25 @@ def result_of(
     timing = session.timer.record(session) if session.timer else None
     if timing is None:
         best = best_epoch(records, metric, session.trainer.sense)
+        throughput = None
+        if steady:
+            throughput = sum(record.samples for record in steady) / seconds
         quality = {
             "quality": validation[metric],
             "validation": validation,
             "test": test,
             "best_quality": best.validation[metric],
             "best_epoch": best.epoch,
-            "throughput": sum(record.samples for record in steady) / seconds
-            if steady
-            else None,
+            "throughput": throughput,
         }
-    else:  # it has hardly learned
-        quality = {
-            "throughput": timing.steps
-            * len(split.train)
-            / session.steps
-            / timing.seconds
-        }
+    else:
+        # Its model has hardly learned, so it says nothing of quality.
+        samples = timing.steps * len(split.train) / session.steps
+        quality = {"throughput": samples / timing.seconds}
     gpus = [usage.gpu_uses(rank) for rank, usage in enumerate(usages)]
     return Result(
-        name=point.name,
-        engine=point.engine,
-        strategy=point.strategy,
-        implementation=point.implementation,
+        **fields_of_point(point),
         communication=session.group.communication,
-        workers=point.workers,
-        seed=point.seed,
-        swept=point.swept,
         per_worker_batch=point.per_worker_batch,
         global_batch=point.global_batch,
         epochs=len(records),
@@ -254,7 +247,6 @@ def result_of(
         initial_digest=session.initial_digest,
         model_missing=model_missing,
         initial_statistics=session.initial_statistics,
-        oversubscribed=point.oversubscribed,
         peak_memory_bytes=[int(usage.peak_memory) for usage in usages],
         cpu_percent=[usage.cpu_percent for usage in usages],
         gpu_percent=[
@@ -270,8 +262,6 @@ def result_of(
         flops_per_sample=flops.per_sample,
         flops_uncounted=list(flops.uncounted),
         began=session.began,
-        place=point.place,
-        blocks=point.blocks,
         hosts=sorted(session.hosts),
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )

@@ -46,6 +46,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.strategies import traits
 from scalestudy.store.record_file import read_record
 from scalestudy.store.records import EpochRecord, Failure, Progress, Result
+from scalestudy.store.result_fields import fields_of_point
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import finished_run
 from scalestudy.store.study_folder import StudyFolder, default_folder
@@ -502,14 +503,8 @@ class Recording:
         write_point(self.run.path / "point.json", self._point)
         point = self._point
         result = Result(
-            name=point.name,
-            engine=point.engine,
-            strategy=point.strategy,
-            workers=point.workers,
-            implementation=point.implementation,
+            **fields_of_point(point),
             communication=left[0].communication,
-            seed=point.seed,
-            swept=point.swept,
             per_worker_batch=-(-max(self._most) * len(self._most) // point.workers),
             global_batch=sum(self._most),
             epochs=len(records),
@@ -534,12 +529,9 @@ class Recording:
             parameters=left[0].parameters,
             weights_digest=left[0].digest,
             by_script=True,
-            oversubscribed=point.oversubscribed,
             peak_memory_bytes=[one.peak_memory for one in left],
             cpu_percent=[one.cpu_percent for one in left],
             began=self._clock.started,
-            place=point.place,
-            blocks=point.blocks,
             hosts=sorted({one.host for one in left}),
             finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         )
