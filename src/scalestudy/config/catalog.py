@@ -25,6 +25,7 @@ def is_application(task: str) -> bool:
 @cache
 def applications() -> tuple[str, ...]:
     """Names of the models in alphabetical order; empty if Keras is not installed."""
+    # Found, not imported: Keras would import TensorFlow.
     spec = importlib.util.find_spec("keras")
     if spec is None or not spec.submodule_search_locations:
         return ()

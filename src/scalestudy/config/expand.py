@@ -45,6 +45,7 @@ def expand(study: Study, **resources: Any) -> list[Point]:
     _refuse_sweep(study, strategies)
     machine = Machine(**resources)
     points = []
+    # Parsed once for each `read`, not once for each point.
     sources = cache(lambda read: digests(source_files(study.task, read)))
     for values in product(*study.sweep.other.values()):
         swept = dict(zip(study.sweep.other, values, strict=True))
@@ -64,6 +65,7 @@ def _without_repeated_trainings(points: Sequence[Point]) -> list[Point]:
     known: dict[str, Point] = {}
     for point in points:
         key = json.dumps([point.training(), point.terms.timing()], sort_keys=True)
+        # The first one is run; the others are its further names.
         first = known.setdefault(key, point)
         if first is not point:
             known[key] = first.model_copy(update={"also": (*first.also, point.swept)})

@@ -152,6 +152,7 @@ def _of_exchange(point: Point) -> Iterator[_Obstacle]:
             "train.sync_batch_norm",
             "normalises each micro-batch by itself",
         )
+    # One worker exchanges nothing, so nothing can be lacking.
     if kind.most_workers == 1:
         return
     if not kind.synchronous and point.workers > 1:

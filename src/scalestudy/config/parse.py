@@ -159,6 +159,7 @@ class _Parser:
         valid: dict[str, Any] = {}
         for value in values:
             checked = self._value(name, value, at)
+            # As text: lists cannot be compared by hash, and 1 equals True.
             text = json.dumps(checked)
             if text in valid:
                 self._wrong(
@@ -174,6 +175,7 @@ class _Parser:
         at = at or name
         label = name.removeprefix("sweep.")
         value = self._expanded(value, label, at)
+        # "imagenet" and "none" are words, not files.
         is_weights_file = name == "train.weights" and value not in ("imagenet", "none")
         if name == "data.read" or is_weights_file:
             value = self._file(value)

@@ -165,8 +165,10 @@ class Point(StoredSettings):
         These are a rule of scaling at the reference batch and, if there is one worker, whose batch is given.
         """
         values = self.identity()
+        # All rules give the same rate at the reference batch.
         if self.batch_ratio == 1:
             values["train"] |= {"learning_rate_scaling": "none"}
+        # For one worker, its batch and the global batch are the same.
         if self.workers == 1 and self.train.accumulate == 1:
             values["train"] |= {"batch": "per-worker"}
         return values

@@ -34,6 +34,7 @@ class RunOrder(StoredSettings):
         sorted by a digest of the order's seed and their name, so that adding seeds, workers or other values
         never changes the relative order of two points.
         """
+        # In the order of their first occurrence: a dictionary keeps it.
         names = dict.fromkeys(point.block for point in points)
         blocks = {name: place for place, name in enumerate(names)}
         points = sorted(

@@ -190,6 +190,7 @@ def read_task_file(path: Path) -> TaskText:
         # `from module import *` may bind any of them.
         bound = set(NAMES) if EVERYTHING in names else names & set(NAMES)
         for name in bound:
+            # A later statement replaces an earlier one, as when Python runs the file.
             values.pop(name, None)
             last[name] = statement
             with suppress(

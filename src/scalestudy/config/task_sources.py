@@ -74,6 +74,7 @@ def refuse_edited(point: Point) -> None:
     Raises:
         UserError: Names the files.
     """
+    # The worker imports what is on disk now, not what was when the run was planned.
     files = source_files(point.task, point.data.read)
     now = digests({name: files[name] for name in point.sources.keys() & files.keys()})
     edited = []
@@ -145,6 +146,7 @@ def _local(module: str, folders: Sequence[str]) -> Iterator[tuple[str, Path, str
 
 def _local_spec(name: str, folders: Sequence[str]) -> ModuleSpec | None:
     """Find a module that is neither installed nor part of Python or of this package, as an import would."""
+    # First as Python does: a module beside the file hides an installed one.
     beside = PathFinder.find_spec(name, folders)
     if beside is not None and beside.origin is not None:
         return beside

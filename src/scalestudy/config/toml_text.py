@@ -45,6 +45,7 @@ def comment(text: str) -> list[str]:
 
 def toml_line(key: str, value: Any) -> str:
     """`key = value`, with the key quoted if necessary."""
+    # The library quotes the key, if that is needed.
     written = tomli_w.dumps({key: 0}).removesuffix(" = 0\n")
     return f"{written} = {toml_value(value)}"
 

@@ -301,11 +301,13 @@ def _lit(
 ) -> npt.NDArray[np.float32]:
     full = np.float32(1 / scale)
     if what.contrast is not None:
+        # In double precision: sums of large images lose digits in single.
         mean = np.mean(pixels, dtype=np.float64).astype(np.float32)
         pixels = (pixels - mean) * np.float32(what.contrast[index]) + mean
     if what.brightness is not None:
         pixels = pixels + np.float32(what.brightness[index]) * full
     if what.noise is not None:
+        # A generator of its own for each sample: the noise of one does not depend on the others.
         generator = np.random.Generator(np.random.Philox(int(what.noise[index])))
         noise = generator.standard_normal(pixels.shape, np.float32)
         pixels = pixels + noise * np.float32(what.sigma) * full

@@ -292,6 +292,7 @@ class PlannedSet:
             if ready is not None:
                 return ready
             with new_folder(folder, alone=alone) as temporary:
+                # Before decoding, which may take hours.
                 _require_space(folder.parent, needed)
                 if contents is not None:
                     write_set(source, contents, temporary, on_progress)

@@ -72,6 +72,8 @@ def apportion(sizes: Indices, count: int) -> Indices:
     exact = count * sizes / sizes.sum()
     quotas: Indices = np.floor(exact).astype(np.int64)
     for _ in range(count - int(quotas.sum())):
+        # Classes without a sample left come last, before them those of which all would be drawn; else the
+        # largest remainder decides.
         best = np.lexsort((quotas - exact, quotas + 1 >= sizes, quotas >= sizes))[0]
         quotas[best] += 1
     return quotas

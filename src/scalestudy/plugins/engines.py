@@ -250,6 +250,7 @@ def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     """Versions of the installed packages among `packages`, by name."""
     versions = {}
     for package in packages:
+        # By metadata: importing a package for its version would load the framework.
         with suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     return versions
@@ -289,6 +290,7 @@ def engine_of_imports(found: list[str], variables: Mapping[str, str]) -> str:
     others = [name for name in found if name != DEFAULT]
     if not others:
         return DEFAULT
+    # Keras is of the default engine, so a file may import it for another backend.
     backend = variables.get("KERAS_BACKEND")
     if DEFAULT in found and backend != others[0]:
         return DEFAULT

@@ -122,6 +122,7 @@ def permit_task(
             note = f"The model's own code is not run: {seen} you have not trained with. --task allows it."
             return PermittedTask("", (note,))
     file = file.absolute()
+    # The user may have edited the file since, knowingly: a note, not a refusal.
     if checksum not in ("", file_checksum(file)):
         changed = f"Warning: {file}, whose code loads the model, has changed since it was trained."
         return PermittedTask(str(file), (changed,))

@@ -424,6 +424,7 @@ class RunFolder:
         """
         self.refuse_other_job()
         self.sync_epochs()
+        # Before the checksums, which name the merged file.
         self._merge_ranks(self.ranks())
         names = [name for name in FINISHED if (self.path / name).exists()]
         coming = {} if result is None else {"result.json": result}

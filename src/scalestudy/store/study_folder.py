@@ -315,6 +315,7 @@ def _temporary(parent: Path, prefix: str) -> Iterator[Path]:
 
 def _create(path: Path, record: StudyRecord, study_text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed when complete, so that no reader meets half a study.
     with _temporary(path.parent, f".{path.name}.") as temporary:
         _write(temporary, record, study_text)
         temporary.rename(path)

@@ -30,6 +30,7 @@ def add_trained(task: str, sources: Mapping[str, str]) -> None:
         return
     line, file = _line(task, sources), _trained_file()
     with suppress(OSError):
+        # Appended, never rewritten: several processes may add theirs at once.
         if line not in _lines(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             append_line(file, line)

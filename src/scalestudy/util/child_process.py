@@ -71,6 +71,7 @@ def ask_module(
         tempfile.TemporaryFile("w+", errors="replace") as errors,
         subprocess.Popen(
             [python, "-P", "-m", module, *arguments],
+            # A session of its own, so that what it leaves behind is one group to end.
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -80,6 +81,7 @@ def ask_module(
     ):
         answer: dict[str, Any] = {}
         try:
+            # The last message is the answer; progress may come before it, and other output between.
             for line in _lines_of(process):
                 message = _message_of(line)
                 if "done" in message and on_progress is not None:

@@ -80,6 +80,7 @@ def replacing(
         with open(handle, "wb") as file:
             yield file
             if durable:
+                # Before the rename, else the name may survive a power failure without the content.
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -110,8 +111,10 @@ def contents(path: Path, most: int = 2**28) -> bytes:
 @contextmanager
 def open_regular(path: Path, most: int = 2**28) -> Iterator[BufferedReader]:
     """Open a regular file under the conditions of `contents`, to read it in parts."""
+    # Opening a pipe would wait for a writer without O_NONBLOCK.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
+        # Of the opened file: its path may be another by now.
         found = os.fstat(handle)
         if stat.S_ISDIR(found.st_mode):
             raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))

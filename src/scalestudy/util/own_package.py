@@ -17,5 +17,6 @@ def version() -> str:
 
 def own_source() -> Path | None:
     """Return the folder that Scalestudy is imported from; None if it is installed in site-packages."""
+    # The parent of the package: `src` of a checkout, or where pip has put it.
     folder = Path(__file__).resolve().parents[2]
     return None if folder.name in ("site-packages", "dist-packages") else folder

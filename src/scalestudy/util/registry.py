@@ -72,6 +72,7 @@ class Registry(Generic[Item]):
             KeyError: If there is none.
             UserError: If it comes from another package and cannot be imported.
         """
+        # At the first use: an import may load a framework.
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]

@@ -37,6 +37,7 @@ def user_frame(frames: Iterable[Frame]) -> str:
     Returns:
         The place, such as "task.py, line 7, in model"; "" if there is none.
     """
+    # An error is often raised inside a library: the last place of the user says more.
     for frame in reversed(list(frames)):
         if _users(frame.file):
             inside = "" if frame.name.startswith("<") else f", in {frame.name}"

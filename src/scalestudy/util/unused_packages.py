@@ -13,6 +13,7 @@ def without_unused(unused: Sequence[str]) -> Iterator[None]:
     Garbage collection, a sixth of the import's processor time, is also disabled. Imported objects stay alive,
     so they are frozen at the end, and the collector ignores them from then on.
     """
+    # What is imported already stays: others may hold it.
     hidden = [name for name in unused if name not in sys.modules]
     for name in hidden:
         sys.modules[name] = None  # type: ignore[assignment] # Python's own sign for "not to be found"

@@ -41,6 +41,7 @@ def store_as(array: Array, dtype: np.dtype[Any], name: str) -> Array:
         )
     if array.dtype == dtype:
         return array
+    # Values that do not fit are refused below, with the name of the file.
     with np.errstate(over="ignore", invalid="ignore"):
         cast = array.astype(dtype)
     if dtype.kind == "f" and not np.isfinite(cast).all():

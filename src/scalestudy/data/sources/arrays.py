@@ -217,6 +217,7 @@ def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> No
     """Refuse arrays that are not images with targets, or that differ from the training set."""
     numbers = x.dtype.kind == "f" or x.dtype.newbyteorder("=") in (np.uint8, np.uint16)
     images = len(x.shape) in (3, 4) and 0 not in x.shape and numbers
+    # PyTorch keeps channels first; of an image they are few, its width is not.
     channels_first = len(x.shape) == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4
     if not images or channels_first:
         raise UserError(

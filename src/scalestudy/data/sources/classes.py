@@ -126,9 +126,11 @@ def refuse_masks_among(tree: Tree, samples: list[ListedSample]) -> None:
     files_of: dict[str, list[Path]] = defaultdict(list)
     for sample in samples:
         files_of[str(sample.target)].append(sample.image)
+    # More classes are no pair of images and masks, and reading some of each takes time.
     if not 2 <= len(files_of) <= _COMPARED:
         return
     hinted = [name for name in files_of if hint_of(name)[0] == "mask"]
+    # Of several classes, one with few values is suspicious only if it is named like masks.
     if len(files_of) > 2 and len(hinted) != 1:
         return
     masks = []

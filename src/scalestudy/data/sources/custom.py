@@ -314,6 +314,7 @@ class ColumnWriter:
                 "Return samples that are not empty.",
             )
         rest, dtype = self._form
+        # The number of samples is known only now; the header has room for it.
         self._file.seek(0)
         write_header(self._file, (self._count, *rest), dtype)
         self._file.flush()
@@ -406,6 +407,7 @@ class ColumnWriter:
         new = np.empty(len(texts), np.int32)
         for code, text in enumerate(texts):
             new[self._codes[text]] = code
+        # In parts, since a column may be larger than the memory.
         stored = np.load(self._path, mmap_mode="r+")
         for start in range(0, len(stored), 2**20):
             part = stored[start : start + 2**20]

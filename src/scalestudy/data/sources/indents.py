@@ -30,6 +30,13 @@ _VERSION = 4
 _FINEST = 384
 """Rows of the grid of the surface texture; noise adds finer detail."""
 
+_BLOTS = (
+    (4, (0.03, 0.085), (-0.3, -0.06)),
+    (30, (0.002, 0.014), (-0.5, -0.1)),
+    (5, (0.003, 0.012), (0.1, 0.45)),
+)
+"""Stains, pores and dust: one more than the most of them, and the ranges of their radii and brightness."""
+
 Field = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
 Generator = np.random.Generator
@@ -87,78 +94,85 @@ def make_micrograph(seed: int, index: int, size: Size) -> tuple[Pixels, Pixels]:
     )
     mask, relief = _indent(shape, size)
     texture = _texture(surface, size) + _defects(defects, size)
-    image = (
-        _light(surface, size)
-        + texture * np.where(mask, np.float32(0.5), np.float32(1))
-        + relief
-    )
-    image = _record(noise, image)
-    return (image.clip(0, 1) * 255 + np.float32(0.5)).astype(np.uint8), mask
+    strength = np.where(mask, np.float32(0.5), np.float32(1))
+    image = _light(surface, size) + texture * strength + relief
+    recorded = _record(noise, image).clip(0, 1)
+    return (recorded * 255 + np.float32(0.5)).astype(np.uint8), mask
 
 
 def _indent(draw: Generator, size: Size) -> tuple[Pixels, Field]:
     """Return mask and brightness of the indent of a three-sided pyramid (a Berkovich tip), both [H, W]."""
-    unit = _unit(size)
     inradius, contrast = draw.uniform(0.075, 0.2), draw.uniform(0.15, 0.38)
-    reach, height_width = 2.15 * inradius, np.array(size) / unit
-    centre = np.where(
-        height_width > 2 * reach,
-        reach + draw.random(2) * (height_width - 2 * reach),
-        height_width / 2,
-    )
-    y, x = _coordinates(size)
-    y, x = (
-        (y - np.float32(centre[0])) / np.float32(inradius),
-        (x - np.float32(centre[1])) / np.float32(inradius),
-    )
-    rotation, bow = (
-        draw.uniform(0, 2 * np.pi),
-        draw.uniform(-0.05, 0.15, 3).astype(np.float32),
-    )
-    angles = rotation + np.arange(3) * 2 * np.pi / 3 + draw.uniform(-0.12, 0.12, 3)
-    sines, cosines = (
-        np.sin(angles).astype(np.float32),
-        np.cos(angles).astype(np.float32),
-    )
-    # Distances to the sides in inradii, negative inside. The sides are bent inwards in the middle.
-    along = [
-        (cosines[side] * y - sines[side] * x) / np.float32(np.sqrt(3))
-        for side in range(3)
-    ]
-    distances = [
-        sines[side] * y
-        + cosines[side] * x
-        - 1
-        + bow[side] * (1 - np.square(along[side])).clip(0)
-        for side in range(3)
-    ]
+    y, x = _around_centre(draw, size, inradius)
+    distances, along = _sides(draw, y, x)
     outline = np.maximum(np.maximum(distances[0], distances[1]), distances[2])
     faces = [outline == distance for distance in distances]
-    second = (
-        sum(distances)
-        - outline
-        - np.minimum(np.minimum(distances[0], distances[1]), distances[2])
-    )
-    # Faces towards the light are brighter than the surface, others darker: no single threshold fits.
-    sun = draw.uniform(0, 2 * np.pi)
-    tones = 0.9 * np.cos(sun + np.arange(3) * 2 * np.pi / 3) + draw.uniform(-1.3, -0.2)
-    ridge = draw.uniform(-0.2, 0.7) * np.exp(
-        (second - outline) * np.float32(draw.uniform(12, 40))
-    )
-    inside = np.select(faces, list(tones.astype(np.float32))) + ridge.astype(np.float32)
+    inside = _faces(draw, faces, distances, outline)
     middle = np.exp(-np.square(np.select(faces, along) / np.float32(0.5)))
     width = np.float32(draw.uniform(0.06, 0.3))
-    pile_up = (
-        np.float32(draw.uniform(-0.4, 1.6))
-        * middle
-        * np.exp(-np.square((outline - width) / width))
-    )
-    edge = np.float32(draw.uniform(-0.1, 1.0)) * np.exp(
-        -np.abs(outline) * np.float32(30)
-    )
-    within = (np.float32(0.5) - outline * np.float32(inradius * unit)).clip(0, 1)
+    height = np.float32(draw.uniform(-0.4, 1.6))
+    pile_up = height * middle * np.exp(-np.square((outline - width) / width))
+    sharpness = np.float32(draw.uniform(-0.1, 1.0))
+    edge = sharpness * np.exp(-np.abs(outline) * np.float32(30))
+    # One pixel wide, so that the outline is not jagged.
+    pixels = np.float32(inradius * _unit(size))
+    within = (np.float32(0.5) - outline * pixels).clip(0, 1)
     relief = np.float32(contrast) * (within * inside + (1 - within) * pile_up + edge)
     return (outline < 0).astype(np.uint8), relief.astype(np.float32)
+
+
+def _around_centre(draw: Generator, size: Size, inradius: float) -> tuple[Field, Field]:
+    """Return rows and columns from the centre of an indent, in inradii, which lies inside if there is room."""
+    reach, height_width = 2.15 * inradius, np.array(size) / _unit(size)
+    room = height_width - 2 * reach
+    drawn = reach + draw.random(2) * room
+    centre = np.where(room > 0, drawn, height_width / 2)
+    y, x = _coordinates(size)
+    scale = np.float32(inradius)
+    y = (y - np.float32(centre[0])) / scale
+    x = (x - np.float32(centre[1])) / scale
+    return y, x
+
+
+def _sides(draw: Generator, y: Field, x: Field) -> tuple[list[Field], list[Field]]:
+    """Return the distances to three sides in inradii, negative inside, and the places along each side.
+
+    The sides are bent inwards in the middle.
+    """
+    rotation = draw.uniform(0, 2 * np.pi)
+    bow = draw.uniform(-0.05, 0.15, 3).astype(np.float32)
+    angles = rotation + np.arange(3) * 2 * np.pi / 3 + draw.uniform(-0.12, 0.12, 3)
+    sines = np.sin(angles).astype(np.float32)
+    cosines = np.cos(angles).astype(np.float32)
+    half_side = np.float32(np.sqrt(3))
+    distances, along = [], []
+    for side in range(3):
+        place = (cosines[side] * y - sines[side] * x) / half_side
+        bent = bow[side] * (1 - np.square(place)).clip(0)
+        distances.append(sines[side] * y + cosines[side] * x - 1 + bent)
+        along.append(place)
+    return distances, along
+
+
+def _faces(
+    draw: Generator,
+    faces: list[npt.NDArray[np.bool_]],
+    distances: list[Field],
+    outline: Field,
+) -> Field:
+    """Return the brightness of the three faces, with the ridges between them."""
+    nearest = np.minimum(np.minimum(distances[0], distances[1]), distances[2])
+    second = sum(distances) - outline - nearest
+    # Faces towards the light are brighter than the surface, others darker: no single threshold fits.
+    sun = draw.uniform(0, 2 * np.pi)
+    light = np.cos(sun + np.arange(3) * 2 * np.pi / 3)
+    tones = 0.9 * light + draw.uniform(-1.3, -0.2)
+    strength = draw.uniform(-0.2, 0.7)
+    steepness = np.float32(draw.uniform(12, 40))
+    ridge = strength * np.exp((second - outline) * steepness)
+    inside: Field = np.select(faces, list(tones.astype(np.float32)))
+    brightness: Field = inside + ridge.astype(np.float32)
+    return brightness
 
 
 def _light(draw: Generator, size: Size) -> Field:
@@ -166,13 +180,10 @@ def _light(draw: Generator, size: Size) -> Field:
     grid = _grid(size, 64)
     y, x = (axis - axis.mean() for axis in _coordinates(grid))
     angle, amplitude = draw.uniform(0, 2 * np.pi), draw.uniform(0.02, 0.11)
-    light = amplitude * (
-        np.cos(angle) * x + np.sin(angle) * y + 0.35 * _smooth_noise(draw, grid, 2.0)
-    )
-    return _stretch(
-        light + draw.uniform(0.25, 0.75) - draw.uniform(0.02, 0.2) * (x * x + y * y),
-        size,
-    )
+    slope = np.cos(angle) * x + np.sin(angle) * y
+    light = amplitude * (slope + 0.35 * _smooth_noise(draw, grid, 2.0))
+    base, vignette = draw.uniform(0.25, 0.75), draw.uniform(0.02, 0.2)
+    return _stretch(light + base - vignette * (x * x + y * y), size)
 
 
 def _texture(draw: Generator, size: Size) -> Field:
@@ -180,34 +191,29 @@ def _texture(draw: Generator, size: Size) -> Field:
     from scipy.spatial import KDTree
 
     grid = _grid(size, _FINEST)
-    stains = 0.7 * _smooth_noise(draw, grid, 14.0) + 0.7 * _smooth_noise(
-        draw, grid, 60.0
-    )
+    coarse_stains = 0.7 * _smooth_noise(draw, grid, 14.0)
+    stains = coarse_stains + 0.7 * _smooth_noise(draw, grid, 60.0)
     texture = draw.uniform(0.007, 0.035) * stains
     y, x = _coordinates(grid)
     for strength in draw.uniform(0, 0.04, 2):
-        angle, profile = (
-            draw.uniform(0, np.pi),
-            draw.standard_normal(4096, dtype=np.float32),
-        )
+        angle = draw.uniform(0, np.pi)
+        profile = draw.standard_normal(4096, dtype=np.float32)
         place = (np.cos(angle) * x + np.sin(angle) * y) * 420 + 2048
-        texture += np.float32(strength) * np.take(
-            profile, place.astype(np.int32), mode="clip"
-        )
+        marks = np.take(profile, place.astype(np.int32), mode="clip")
+        texture += np.float32(strength) * marks
+    # Grains are the cells around random points; noise on the coordinates makes their borders wavy.
     coarse = _grid(size, 160)
-    wavy = [
-        axis + 0.009 * _smooth_noise(draw, coarse, 11.0)
-        for axis in _coordinates(coarse)
-    ]
-    seeds = (
-        draw.random((int(draw.integers(14, 45)), 2)) * np.array(coarse) / _unit(coarse)
-    )
+    wavy = []
+    for axis in _coordinates(coarse):
+        wavy.append(axis + 0.009 * _smooth_noise(draw, coarse, 11.0))
+    count = int(draw.integers(14, 45))
+    seeds = draw.random((count, 2)) * np.array(coarse) / _unit(coarse)
     distances, nearest = KDTree(seeds).query(np.stack(wavy, axis=-1), k=2)
-    tones = draw.uniform(0.0, 0.06) * draw.standard_normal(len(seeds))
-    boundary = draw.uniform(0.0, 0.08) * np.exp(
-        -np.square((distances[..., 1] - distances[..., 0]) / 0.01)
-    )
-    return _stretch(texture, size) + _stretch(tones[nearest[..., 0]] - boundary, size)
+    tones = draw.uniform(0.0, 0.06) * draw.standard_normal(count)
+    from_border = distances[..., 1] - distances[..., 0]
+    border = draw.uniform(0.0, 0.08) * np.exp(-np.square(from_border / 0.01))
+    grains = tones[nearest[..., 0]] - border
+    return _stretch(texture, size) + _stretch(grains, size)
 
 
 def _defects(draw: Generator, size: Size) -> Field:
@@ -219,33 +225,27 @@ def _defects(draw: Generator, size: Size) -> Field:
         row, column = draw.random(2) * size
         return float(column), float(row)
 
-    for most, radii, tones in (
-        (4, (0.03, 0.085), (-0.3, -0.06)),
-        (30, (0.002, 0.014), (-0.5, -0.1)),
-        (5, (0.003, 0.012), (0.1, 0.45)),
-    ):
+    for most, radii, tones in _BLOTS:
         for _ in range(int(draw.integers(0, most))):
-            (x, y), radius = place(), unit * draw.uniform(*radii)
-            angles, squeeze = np.arange(14) * (2 * np.pi / 14), draw.uniform(0.55, 1.0)
+            x, y = place()
+            radius = unit * draw.uniform(*radii)
+            angles = np.arange(14) * (2 * np.pi / 14)
+            squeeze = draw.uniform(0.55, 1.0)
             radial = radius * (1 + 0.15 * draw.standard_normal(14))
-            outline = zip(
-                x + radial * np.cos(angles),
-                y + squeeze * radial * np.sin(angles),
-                strict=True,
-            )
-            pen.polygon(list(outline), fill=_ink(draw.uniform(*tones)))
+            columns = x + radial * np.cos(angles)
+            rows = y + squeeze * radial * np.sin(angles)
+            outline = list(zip(columns, rows, strict=True))
+            pen.polygon(outline, fill=_ink(draw.uniform(*tones)))
     for _ in range(int(draw.integers(0, 10))):
-        (x, y), angle, length = (
-            place(),
-            draw.uniform(0, 2 * np.pi),
-            unit * draw.uniform(0.1, 1.4),
-        )
+        x, y = place()
+        angle = draw.uniform(0, 2 * np.pi)
+        length = unit * draw.uniform(0.1, 1.4)
         exact = unit * draw.uniform(0.0008, 0.005)
-        tone = (
-            draw.uniform(0.05, 0.28) * draw.choice([-1, 1]) * min(1.0, max(0.4, exact))
-        )
-        line = [(x, y), (x + length * np.cos(angle), y + length * np.sin(angle))]
-        pen.line(line, fill=_ink(tone), width=max(1, round(exact)))
+        # A line is a pixel wide at least: a finer scratch is drawn fainter instead.
+        faintness = min(1.0, max(0.4, exact))
+        tone = draw.uniform(0.05, 0.28) * draw.choice([-1, 1]) * faintness
+        end = (x + length * np.cos(angle), y + length * np.sin(angle))
+        pen.line([(x, y), end], fill=_ink(tone), width=max(1, round(exact)))
     return (np.asarray(picture, np.float32) - 128) * np.float32(0.6 / 127)
 
 
@@ -256,25 +256,20 @@ def _ink(brightness: float) -> int:
 def _record(draw: Generator, image: Field) -> Field:
     """Apply the blur of the optics, shot noise of the detector, offsets of scan lines, and gain."""
     unit = _unit((image.shape[0], image.shape[1]))
-    radius, gain, offset = (
-        unit * draw.uniform(0.001, 0.004),
-        draw.uniform(0.9, 1.1),
-        draw.uniform(-0.03, 0.03),
-    )
+    radius = unit * draw.uniform(0.001, 0.004)
+    gain, offset = draw.uniform(0.9, 1.1), draw.uniform(-0.03, 0.03)
     # A smaller image represents a downscaled one, in which averaging reduces the noise.
     quiet = min(1.0, (unit / 768) ** 0.4)
     shot, line = quiet * draw.uniform(0.03, 0.15), quiet * draw.uniform(0.0, 0.015)
     image = image.clip(0.02, 1)
     if radius > 0.25:
         picture = Image.fromarray((image * np.float32(255)).astype(np.uint8))
-        image = np.asarray(
-            picture.filter(ImageFilter.GaussianBlur(radius)), np.float32
-        ) * np.float32(1 / 255)
+        blurred = picture.filter(ImageFilter.GaussianBlur(radius))
+        image = np.asarray(blurred, np.float32) * np.float32(1 / 255)
     noise = draw.standard_normal(image.shape, dtype=np.float32) * np.sqrt(image)
     lines = draw.standard_normal((len(image), 1), dtype=np.float32)
-    recorded: Field = (
-        np.float32(gain) * (image + np.float32(shot) * noise) + np.float32(line) * lines
-    )
+    noisy = image + np.float32(shot) * noise
+    recorded: Field = np.float32(gain) * noisy + np.float32(line) * lines
     return recorded + np.float32(offset)
 
 

@@ -134,6 +134,7 @@ def side_by_side(
     try:
         for item in items:
             pending.append(pool.submit(function, item))
+            # A few ahead, so that decoded images do not fill the memory.
             if len(pending) > 2 * threads:
                 yield pending.popleft().result()
         while pending:

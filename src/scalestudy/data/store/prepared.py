@@ -258,6 +258,7 @@ def check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Non
         OSError: If the file is missing or cannot be read.
         ValueError: If its format, shape, type or size differs.
     """
+    # Mapped, not read: only the header and the size of the file are looked at.
     array = _map(file)
     expected = array.offset + array.nbytes  # type: ignore[attr-defined]
     if (array.shape, array.dtype) != (shape, dtype) or file.stat().st_size != expected:
