@@ -4,6 +4,8 @@ A fenced block with a title is a file. A `console` block holds commands, each af
 line `...` in it marks omitted lines. No other block is run. A comment before a console block qualifies it:
 `<!-- output differs: WHY -->` (it is run, but not compared), `<!-- not run: WHY -->`, or `<!-- needs torch
 -->`.
+
+`python tests/support/tutorials.py PAGE` prints what the commands of a page print on this machine.
 """
 
 import os
@@ -11,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +94,17 @@ def do(step: TutorialFile | TutorialCommand, folder: Path) -> str:
     if isinstance(step, TutorialFile):
         (folder / step.name).write_text(step.text)
         return ""
+    # The pages show a quiet machine; on a busy one, runs are marked as disturbed.
+    lines = DISTURBED.sub("", output_of(step, folder)).splitlines(keepends=True)
+    return "".join(line for line in lines if "other programs used" not in line.lower())
+
+
+def output_of(step: TutorialCommand, folder: Path) -> str:
+    """Run a command in a folder and return all that it prints.
+
+    Raises:
+        AssertionError: The command failed.
+    """
     words = shlex.split(step.line, comments=True)
     programs = {
         "scalestudy": [sys.executable, "-P", "-m", "scalestudy"],
@@ -108,9 +122,7 @@ def do(step: TutorialFile | TutorialCommand, folder: Path) -> str:
         check=False,
     )
     assert done.returncode == 0, f"{step.line}\n{done.stdout}"
-    # The pages show a quiet machine; on a busy one, runs are marked as disturbed.
-    lines = DISTURBED.sub("", done.stdout).splitlines(keepends=True)
-    return "".join(line for line in lines if "other programs used" not in line.lower())
+    return done.stdout
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -161,3 +173,12 @@ def _plain(line: str) -> str:
     """
     text = _INTERVAL.sub("", _NUMBER.sub("N", _TIME.sub("N s", _UNIT.sub(r"\1", line))))
     return " ".join(re.sub(r"[─━]+", "─", text.replace("←", "")).split())
+
+
+if __name__ == "__main__":
+    place = Path(tempfile.mkdtemp())
+    for part in steps(FOLDER / f"{sys.argv[1]}.md"):
+        if isinstance(part, TutorialFile):
+            do(part, place)
+        elif part.is_run:
+            print(f"$ {part.line}\n{output_of(part, place)}", flush=True)
