@@ -85,6 +85,13 @@ def test_two_counts_have_no_scaling_model():
     assert section(synthetic.seeded((1, 2))) is None
 
 
+def test_what_is_equal_of_all_trainings_is_said_once(whole):
+    text = markdown(Document("Study", (whole,)))
+    assert text.count("strong scaling") == 1
+    alone = section(synthetic.seeded((1, 2, 4), ("horovod",)))
+    assert markdown(Document("Study", (alone,))).count("strong scaling") == 1
+
+
 def test_values_beyond_what_was_measured_are_marked_as_predicted(whole):
     rows = table(whole, "predicted").rows
     assert [row[:2] for row in rows] == [

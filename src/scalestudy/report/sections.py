@@ -212,17 +212,19 @@ def models_section(findings: Findings) -> Section | None:
     models = shown_models(findings)
     if not models:
         return None
-    words = (
-        " ".join(
-            (
-                describe_fit(model, figure_data.series_name(model.series.key)),
-                *model_sentences(model),
-                f"This is {describe_work(model)}.",
-            )
-        )
-        for model in models
-    )
+    works = list(dict.fromkeys(map(describe_work, models)))
+    # Said once for all models, which a sweep has many of.
+    shared = len(works) == 1 and len(models) > 1
+    words = []
+    for model in models:
+        name = figure_data.series_name(model.series.key)
+        sentences = [describe_fit(model, name), *model_sentences(model)]
+        if not shared:
+            sentences.append(f"This is {describe_work(model)}.")
+        words.append(" ".join(sentences))
     blocks: list[Block] = [Items(tuple(words))]
+    if shared:
+        blocks.append(Paragraph(f"All are {works[0]}."))
     if without := [model for model in findings.models if not model.fit]:
         names = (
             f"{figure_data.series_name(model.series.key)}: {model.reason}."
