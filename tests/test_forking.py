@@ -14,6 +14,7 @@ import pytest
 import forking
 from command_line import scalestudy, write
 from paths import SOURCE, SUPPORT
+from python_start import PythonStart
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 
 TELL = SUPPORT / "tell_start.py"
@@ -114,7 +115,6 @@ def test_a_fork_gets_signals_and_is_waited_for_and_killed_like_any_child():
     [
         ("TF_NUM_INTRAOP_THREADS", "1"),
         ("MKL_NUM_THREADS", "1"),
-        ("CUDA_VISIBLE_DEVICES", "3"),
         ("LD_LIBRARY_PATH", "/nowhere"),
         ("PYTHONHASHSEED", "5"),
         ("LC_ALL", "C"),
@@ -128,6 +128,44 @@ def test_variables_that_are_read_at_import_must_be_those_of_the_process_to_fork(
         {**os.environ, "XDG_CACHE_HOME": "/nowhere", "TF_TOKEN": "secret"}
     )
     assert forking.differing({**os.environ, name: value}) == {name}
+
+
+def test_visible_gpus_matter_where_there_are_any(tmp_path, monkeypatch):
+    name = "CUDA_VISIBLE_DEVICES"
+    monkeypatch.setattr(forking, "GPU", tmp_path / "none")
+    assert not forking.differing({**os.environ, name: "3"})
+    monkeypatch.setattr(forking, "GPU", tmp_path)
+    assert forking.differing({**os.environ, name: "3"}) == {name}
+
+
+@pytest.mark.parametrize(
+    ("source", "engine"),
+    [
+        ("import torch", "torch"),
+        ("import keras, torch", "tensorflow"),
+        ("def f():\n    from horovod import keras", "tensorflow"),
+        ("import numpy", ""),
+    ],
+)
+def test_a_script_needs_the_engine_that_it_imports(tmp_path, source, engine):
+    script = tmp_path / "train.py"
+    script.write_text(source)
+    for module, arguments in (
+        ("scalestudy", ["launch", "-n", "2", "train.py", "--epochs", "3"]),
+        ("scalestudy.features.launch.script_process", ["", str(script)]),
+    ):
+        start = PythonStart(
+            python=sys.executable,
+            safe=False,
+            module=module,
+            file="",
+            arguments=arguments,
+            environment={},
+            folder=str(tmp_path),
+            new_session=False,
+            cores=[0],
+        )
+        assert forking.engine_of(start) == engine
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from scalestudy.analysis.runs import epoch_values, read_epochs
+from scalestudy.analysis.runs import epoch_values, key_of, order, read_epochs
 from scalestudy.store.records import EpochRecord
 from scalestudy.store.run_folder import RunFolder
 
@@ -125,3 +125,10 @@ def test_a_file_that_is_none_is_named(tmp_path):
     (tmp_path / "epochs.jsonl").rmdir()
     os.symlink("epochs.jsonl", tmp_path / "epochs.jsonl")
     assert len(read_epochs(tmp_path)[1]) == 1
+
+
+def test_rows_are_in_order_of_swept_numbers_and_a_number_too_long_for_a_float_is_last():
+    values = (10**400, "8 MiB", 2.5, 1)
+    keys = [key_of("native", 1, {"train.xla": value}) for value in values]
+    in_order = [key.swept["train.xla"] for key in sorted(keys, key=order)]
+    assert in_order == [1, 2.5, "8 MiB", 10**400]

@@ -36,6 +36,7 @@ MODULES = (
     "scalestudy.engines.tensorflow.trial",
     "scalestudy.engines.torch.trial",
     "scalestudy.features.model.model_worker",
+    "scalestudy.features.launch.script_process",
     "scalestudy.launch.host_agent",
     "scalestudy.tasks.child",
     "silent_worker",
@@ -61,13 +62,19 @@ WITHOUT_ENGINE = (
     "tell_start.py",
     "workers.py",
 )
-TRAINING = ("run", "check", "data", "model", "submit", "init", "recipe")
+TRAINING = ("run", "check", "data", "model", "submit", "init", "recipe", "launch")
 """Commands of the command line that start processes of an engine."""
 ON_TORCH = re.compile(r'"engine": ?"torch"|"(?:ddp|torch-\w+)"')
 ON_TENSORFLOW = re.compile(
     r'"engine": ?"tensorflow"|"(?:single|native|mirrored|multiworker|horovod|virtual)"'
 )
 """What records and study files say of their engine."""
+SCRIPTS = ("launch", "scalestudy.features.launch.script_process")
+"""Commands and modules that run a script, whose imports tell its engine."""
+IMPORTS_TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)
+IMPORTS_TENSORFLOW = re.compile(
+    r"^\s*(?:import|from) (?:tensorflow|keras|horovod)\b", re.MULTILINE
+)
 READ_AT_IMPORT = re.compile(
     r"(PYTHON(?!PATH$|UNBUFFERED$|DONTWRITEBYTECODE$)|KERAS_(?!BACKEND$)|CUDA_|HOME$|KMP_(?!DUPLICATE_|INIT_)|LANG|LC_|LD_|MALLOC_"
     r"|MKL_|NUMEXPR_|NVIDIA_|OMP_(?!NUM_THREADS$)|ONEDNN_|OPENBLAS_|PYTORCH_|TORCH_|TF_(?!CONFIG$|CPP_)|XLA_)"
@@ -76,6 +83,8 @@ READ_AT_IMPORT = re.compile(
 and TF_CPP_MIN_LOG_LEVEL only selects messages."""
 NAMED = ("ZMQbg", "jemalloc", "polars", "tokio")
 """Names of threads by which a notebook's kernel talks, and reads tables."""
+GPU = Path("/dev/nvidia0")
+"""The device file of the first GPU."""
 SECRET = re.compile(r"token|secret|key|password|license", re.IGNORECASE)
 """Names of variables that no framework reads."""
 ADOPT_ORPHANS = 36
@@ -174,6 +183,8 @@ def engine_of(start: PythonStart) -> str:
         return ""
     if program == "torch_steps.py" or program.endswith("torch.trial"):
         return "torch"
+    if {program, *arguments} & {*SCRIPTS}:
+        return _engine_of_script(start)
     text = " ".join(arguments)
     for name in (*arguments, *(f"{name}/point.json" for name in arguments)):
         file = Path(start.folder, name[:200])
@@ -187,15 +198,36 @@ def engine_of(start: PythonStart) -> str:
     return "torch" if on_torch > on_tensorflow else "tensorflow"
 
 
+def _engine_of_script(start: PythonStart) -> str:
+    """The engine that a script imports; "" if it imports none, or is not found."""
+    for name in start.arguments:
+        file = Path(start.folder, name[:200])
+        if file.suffix == ".py" and file.is_file():
+            source = file.read_text(errors="replace")
+            if IMPORTS_TENSORFLOW.search(source):
+                return "tensorflow"
+            return "torch" if IMPORTS_TORCH.search(source) else ""
+    return ""
+
+
 def differing(environment: Mapping[str, str]) -> set[str]:
     """Names of variables that are read at import and differ from those of the process to fork."""
-    ours = _State.environment
+    ours = _without_devices(_State.environment)
+    environment = _without_devices(environment)
     names = {
         name
         for name in {*ours, *environment}
         if READ_AT_IMPORT.match(name) and not SECRET.search(name)
     }
     return {name for name in names if ours.get(name) != environment.get(name)}
+
+
+def _without_devices(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables without that of visible GPUs where there are none: it changes nothing then."""
+    kept = dict(environment)
+    if not GPU.exists():
+        kept.pop("CUDA_VISIBLE_DEVICES", None)
+    return kept
 
 
 def _may_fork(start: PythonStart, engine: str) -> bool:

@@ -269,7 +269,8 @@ def _stricter_verdicts(
     Otherwise a batch size that ruins the model on one worker too would pass as no worse.
     """
     verdicts = {row.key: row.verdict for row in rows}
-    best = {row.metric: best_single(rows, row.metric) for row in rows}
+    metrics = dict.fromkeys(row.metric for row in rows)
+    best = {metric: best_single(rows, metric) for metric in metrics}
     for row in rows:
         single = best[row.metric]
         if single is None or row.key == single.key:

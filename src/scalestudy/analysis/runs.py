@@ -222,11 +222,11 @@ def order(key: Key) -> tuple[Any, ...]:
 
 def _value_order(value: Any) -> tuple[int, float, str]:
     """Sort key of swept values: numbers and sizes ("8 MiB") as numbers, before words."""
-    if isinstance(value, int | float):
-        return 0, float(value), ""
     try:
+        if isinstance(value, int | float):
+            return 0, float(value), ""
         return 0, float(bytes_of(str(value))), ""
-    except ValueError:
+    except (ValueError, OverflowError):  # a table may hold a number of any length
         return 1, 0.0, str(value)
 
 

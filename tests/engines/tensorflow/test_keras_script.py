@@ -13,7 +13,7 @@ from scalestudy.analysis.findings import read_study
 from scalestudy.store.study_folder import StudyFolder
 
 pytestmark = pytest.mark.engine
-SCRIPTS = Path(__file__).parents[2] / "features" / "scripts" / "examples"
+SCRIPTS = Path(__file__).parents[2] / "features" / "launch" / "examples"
 with_horovod = pytest.mark.skipif(
     importlib.util.find_spec("horovod") is None, reason="no Horovod"
 )
@@ -181,6 +181,7 @@ with open(os.path.join(sys.argv[1], os.environ["SLURM_PROCID"]), "w") as file:
 """
 
 
+@pytest.mark.new_python  # as users start scripts
 def test_multiworker_processes_meet_by_tf_config_and_without_proxies(
     tmp_path, monkeypatch
 ):

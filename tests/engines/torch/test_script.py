@@ -112,7 +112,7 @@ def test_numbers_and_lists_are_shared_and_arrays_summed_through_the_store(store)
     assert group.host_sum(np.ones((2, 1))).tolist() == [[4.0], [4.0]]
 
 
-SCRIPTS = Path(__file__).parents[2] / "features" / "scripts" / "examples"
+SCRIPTS = Path(__file__).parents[2] / "features" / "launch" / "examples"
 
 
 def launch(folder, *arguments):
@@ -144,6 +144,7 @@ def results(folder):
     }
 
 
+@pytest.mark.new_python  # as users start scripts
 def test_a_script_for_torchrun_runs_as_it_is(tmp_path):
     done = launch(tmp_path, "-n", 2, SCRIPTS / "ddp_plain.py", tmp_path, "--lr", "0.1")
     assert done.returncode == 0, done.stdout + done.stderr
