@@ -110,8 +110,8 @@ class StrategyLibrary(NamedTuple):
         module: Module whose import loads it, with the framework.
         versions: PEP 440 specifier of the tested versions.
         repair: How to build it.
-        mend_sums: How to build it with any support for sums (Gloo or MPI).
-        mend_gpus: How to build it with sums between GPUs (NCCL).
+        repair_sums: How to build it with any support for sums (Gloo or MPI).
+        repair_gpus: How to build it with sums between GPUs (NCCL).
     """
 
     name: str
@@ -119,8 +119,8 @@ class StrategyLibrary(NamedTuple):
     module: str
     versions: str
     repair: str
-    mend_sums: str
-    mend_gpus: str
+    repair_sums: str
+    repair_gpus: str
 
 
 class EngineTraits:

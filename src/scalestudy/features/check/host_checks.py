@@ -299,10 +299,10 @@ def _library(
     has = [name for name in ("gloo", "mpi", "nccl") if flags[name]]
     seen = f"{library.label} with {', '.join(has) or 'nothing'}"
     if not (flags["gloo"] or flags["mpi"]):
-        return worse("builds", host, seen, library.mend_sums)
+        return worse("builds", host, seen, library.repair_sums)
     if gpus and not flags["nccl"]:
         return report_warning(
-            "builds", host, f"{seen}, beside {gpus} GPUs", library.mend_gpus
+            "builds", host, f"{seen}, beside {gpus} GPUs", library.repair_gpus
         )
     return report_pass("builds", host, seen)
 
