@@ -50,7 +50,7 @@ def warm() -> None:
     import polars  # noqa: F401
 
     from scalestudy.analysis import findings  # noqa: F401
-    from scalestudy.app import prepare, run_study, survey  # noqa: F401
+    from scalestudy.app import plan, prepare, run_study  # noqa: F401
     from scalestudy.cli import points_table, terminal_listener  # noqa: F401
     from scalestudy.data.sources import arrays, folders  # noqa: F401
     from scalestudy.features.check import check  # noqa: F401

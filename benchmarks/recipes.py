@@ -33,7 +33,7 @@ from scalestudy.analysis.larger_batch import fit_critical_batch
 from scalestudy.analysis.runs import Key, Run
 from scalestudy.analysis.sequential import compare_grid
 from scalestudy.analysis.statistics import Estimate, geometric_mean
-from scalestudy.app.survey import request_of
+from scalestudy.app.plan import request_of
 from scalestudy.config.toml_text import toml_line
 from scalestudy.features.recipe.page import describe_trial
 from scalestudy.features.recipe.search import (

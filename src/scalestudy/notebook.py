@@ -7,9 +7,9 @@ import warnings
 from typing import TYPE_CHECKING
 
 from scalestudy.app.follow import Listener
+from scalestudy.app.plan import request_of
 from scalestudy.app.result import StudyResult
 from scalestudy.app.run_study import run_study
-from scalestudy.app.survey import request_of
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder
 

@@ -1,6 +1,7 @@
 """Data before a run: prepared or found once, skipped files listed, results kept outside the data set."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,9 +11,9 @@ from PIL import Image
 
 from recording_listener import RecordingListener
 from scalestudy.app.follow import Listener
+from scalestudy.app.plan import plan_study, request_of
 from scalestudy.app.prepare import prepare_ahead, prepare_points
 from scalestudy.app.run_study import dry_run
-from scalestudy.app.survey import request_of, survey
 from scalestudy.config.settings import LaunchSettings
 from scalestudy.util.errors import UserError
 
@@ -36,7 +37,7 @@ def test_what_is_left_out_is_told_when_preparing_and_when_found_again(
     study: Path,
 ) -> None:
     request = request_of(study)
-    result = survey(request)
+    result = plan_study(request)
     for take, times in ((prepare_points, 1), (prepare_points, 1), (prepare_ahead, 0)):
         listener = RecordingListener()
         points = take(result.points, "classes", request.base, request.study, listener)
@@ -52,7 +53,7 @@ def test_classes_without_a_training_sample_are_told(study: Path) -> None:
     study.write_text(study.read_text().replace("[sweep]", "validation = 0.5\n[sweep]"))
     request, listener = request_of(study), RecordingListener()
     prepare_points(
-        survey(request).points, "classes", request.base, request.study, listener
+        plan_study(request).points, "classes", request.base, request.study, listener
     )
     assert "no training sample of 4 of 10 classes" in listener.notes[1]
 
@@ -77,7 +78,7 @@ def test_a_dry_run_refuses_a_batch_beyond_the_samples_that_are_prepared(
 ) -> None:
     request = request_of(study)
     prepare_points(
-        survey(request).points, "classes", request.base, request.study, Listener()
+        plan_study(request).points, "classes", request.base, request.study, Listener()
     )
     assert list(dry_run(request_of(study)))
     study.write_text(study.read_text().replace("batch_size = 1", "batch_size = 4096"))
@@ -89,8 +90,8 @@ def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(
     study: Path,
 ) -> None:
     request, listener = request_of(study), RecordingListener()
-    result = survey(request)
-    result.launcher = SimpleNamespace(detached=True)
+    result = plan_study(request)
+    result = replace(result, launcher=SimpleNamespace(detached=True))
     assert set(result.dry_run_points(result.points, listener)) == {
         point.name for point in result.points
     }
@@ -102,19 +103,19 @@ def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(
 def test_results_inside_the_source_are_refused(study: Path, out: str) -> None:
     (study.parent / "linked").symlink_to(study.parent / "set")
     with pytest.raises(UserError, match="in the data set") as refused:
-        survey(request_of(study, study.parent / out))
+        plan_study(request_of(study, study.parent / out))
     assert "--out" in refused.value.action
 
 
 def test_results_among_the_prepared_sets_are_refused(study: Path) -> None:
     request = request_of(study)
     (point, _) = prepare_points(
-        survey(request).points, "classes", request.base, request.study, Listener()
+        plan_study(request).points, "classes", request.base, request.study, Listener()
     )
     for out in ("cache", f"{point.files.prepared}/results"):
         with pytest.raises(UserError, match="in the prepared data sets"):
-            survey(request_of(study, study.parent / out))
-    assert survey(request_of(study, study.parent / "cache" / "results")).points
+            plan_study(request_of(study, study.parent / out))
+    assert plan_study(request_of(study, study.parent / "cache" / "results")).points
 
 
 def test_a_cache_inside_the_source_is_refused(study: Path) -> None:
@@ -128,7 +129,7 @@ def with_train(study: Path, lines: str) -> list:
     study.write_text(study.read_text() + lines)
     request = request_of(study)
     return prepare_points(
-        survey(request).points,
+        plan_study(request).points,
         "classes",
         request.base,
         request.study,
@@ -143,7 +144,7 @@ def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_poi
     files = {point.files for point in points}
     assert len(files) == 1 and files.pop().class_weights == (1.5, 0.75)
     assert [point.train.class_weights for point in points] == ["balanced", "balanced"]
-    planned = survey(request_of(study)).points
+    planned = plan_study(request_of(study)).points
     assert all(one.same_as(other) for one, other in zip(planned, points, strict=True))
 
 
@@ -188,7 +189,11 @@ def test_a_reader_that_gives_nothing_is_ended_within_the_progress_timeout_of_the
     began = time.monotonic()
     with pytest.raises(UserError) as caught:
         prepare_points(
-            survey(request).points, "custom", request.base, request.study, Listener()
+            plan_study(request).points,
+            "custom",
+            request.base,
+            request.study,
+            Listener(),
         )
     assert (
         "line 3 (in read)" in caught.value.received and "2 s" in caught.value.expected

@@ -7,8 +7,8 @@ import pytest
 
 from recording_listener import RecordingListener
 from scalestudy.app.follow import Listener, follow_launcher
+from scalestudy.app.plan import Request, request_of
 from scalestudy.app.run_study import Interrupted, run_study, submit_study
-from scalestudy.app.survey import Request, request_of
 from scalestudy.launch.job_view import JobView
 from scalestudy.launch.launcher import Moved, Note, Options, Overview
 from scalestudy.launch.queue.launchers import SLURM
@@ -149,7 +149,7 @@ def test_jobs_are_submitted_in_the_order_of_the_study(queued: Path) -> None:
 def test_what_is_interrupted_is_submitted_again_without_checking_everything_again(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scalestudy.app import prepare, survey
+    from scalestudy.app import plan, prepare
 
     (study.parent / "here.toml").write_text("cpus_per_node = 4\n")
     study.write_text(TEXT + LAUNCH)
@@ -167,13 +167,13 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
     monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.01)
     monkeypatch.setattr("scalestudy.launch.polling.SHORTEST", 0.0)
-    look_for_data = survey.prepare_ahead
+    look_for_data = plan.prepare_ahead
 
     def counted(points, *rest):
         asked.extend(point.name for point in points)
         return look_for_data(points, *rest)
 
-    monkeypatch.setattr(survey, "prepare_ahead", counted)
+    monkeypatch.setattr(plan, "prepare_ahead", counted)
 
     listener = RecordingListener()
     result = run_study(request, listener=listener, report=False)

@@ -8,8 +8,8 @@ from PIL import Image
 from data_settings import data_of
 from recording_listener import RecordingListener
 from scalestudy.app.follow import Listener
+from scalestudy.app.plan import request_of
 from scalestudy.app.run_study import dry_run
-from scalestudy.app.survey import request_of
 from scalestudy.app.task_checks import fetch_weights, known_classes, refuse_unusable
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study

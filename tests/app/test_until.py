@@ -12,10 +12,11 @@ import synthetic_result
 from few_digits import few_digits
 from recording_listener import RecordingListener
 from scalestudy.analysis.next_runs import MOST_BLOCKS, MOST_DISTURBED, Limits
+from scalestudy.app.plan import Request, plan_study, request_of
 from scalestudy.app.result import StudyResult
+from scalestudy.app.row_points import RowPoints
 from scalestudy.app.run_study import Interrupted
-from scalestudy.app.survey import Request, request_of, survey
-from scalestudy.app.until import Sweep, dry_run_until, run_until
+from scalestudy.app.until import dry_run_until, run_until
 from scalestudy.engines.tensorflow import installation
 from scalestudy.features.proposal.facts import RequestOptions, subject_of
 from scalestudy.features.proposal.panel import find_panel
@@ -388,9 +389,9 @@ def test_a_candidate_that_fails_after_its_first_success_is_given_up(
 
 def test_failed_trainings_are_part_of_the_budget(request_, launcher):
     launcher.fail = {f"native-w2-s{seed}" for seed in range(40)}
-    sweep = Sweep.of(survey(request_))
+    rows = RowPoints.of(plan_study(request_))
     decided(request_)
-    known = sweep.known(survey(request_))
+    known = rows.known(plan_study(request_))
     trained = [point for point in launcher.points if not point.timing]
     failed = [point for point in trained if point.name in launcher.fail]
     assert failed
@@ -415,7 +416,9 @@ def test_the_efficiency_of_the_plan_is_that_of_policy_and_report(request_, launc
     assert result.advice.decision.choice.workers == 1
     assert result.advice.decision.target == 0.95
     assert (
-        Sweep.of(survey(request_of(file))).known(survey(request_of(file))).target
+        RowPoints.of(plan_study(request_of(file)))
+        .known(plan_study(request_of(file)))
+        .target
         == 0.95
     )
 

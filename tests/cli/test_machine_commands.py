@@ -11,7 +11,7 @@ import pytest
 from scalestudy.features.check.check_files import (
     REPORT_FILE,
     TOPICS,
-    Plan,
+    CheckPlan,
     Report,
     write_plan,
 )
@@ -108,7 +108,7 @@ def test_a_study_for_a_queue_is_checked_without_its_nodes(
 
 def test_the_folder_of_an_earlier_check_prints_its_report(check, check_study, tmp_path):
     folder = tmp_path / "earlier"
-    write_plan(folder, Plan(workers=2))
+    write_plan(folder, CheckPlan(workers=2))
     done = check("earlier")
     assert done.returncode == 1 and "Expected" in done.stderr
     (folder / REPORT_FILE).write_text(

@@ -83,7 +83,7 @@ def test_an_interrupt_ends_with_130(call, monkeypatch: pytest.MonkeyPatch) -> No
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("scalestudy.app.survey.load_study", interrupt)
+    monkeypatch.setattr("scalestudy.app.plan.load_study", interrupt)
     assert call("run", "a.toml")[0] == 130
 
 
@@ -95,7 +95,7 @@ def test_a_signal_ends_with_the_code_that_shells_give_it(
         with stoppable():
             signal.raise_signal(number)
 
-    monkeypatch.setattr("scalestudy.app.survey.load_study", stopped)
+    monkeypatch.setattr("scalestudy.app.plan.load_study", stopped)
     assert call("run", "a.toml")[0] == 128 + number
 
 
@@ -111,7 +111,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(path: Path) -> None:
         raise KeyError(f"of {path}")
 
-    monkeypatch.setattr("scalestudy.app.survey.load_study", load)
+    monkeypatch.setattr("scalestudy.app.plan.load_study", load)
 
 
 def test_the_traceback_goes_to_a_file_of_this_user_alone_and_the_message_asks_for_a_report(

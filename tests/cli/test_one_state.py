@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.analysis.wording.advice import UNDONE
-from scalestudy.app.survey import request_of, survey
+from scalestudy.app.plan import plan_study, request_of
 from scalestudy.config.parse import load_study
 from scalestudy.launch.job_view import UNKNOWN, JobView
 from scalestudy.launch.launcher import Options, launcher_of
@@ -143,7 +143,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
 
 def state_of(study: Path, folder: StudyFolder) -> tuple[str, str]:
     """State and reason of the point that varies; `run` and `status` must agree on both."""
-    before = survey(request_of(study), must=False).overview.of(VARIES)
+    before = plan_study(request_of(study), must=False).overview.of(VARIES)
     after = study_status(folder).of(VARIES)
     assert (after.state, after.reason) == (before.state, before.reason)
     return after.state, after.reason

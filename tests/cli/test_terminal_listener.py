@@ -5,8 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from scalestudy.app.plan import Request
 from scalestudy.app.run_study import run_study
-from scalestudy.app.survey import Request
 from scalestudy.cli.terminal_listener import Terminal
 from scalestudy.config.parse import load_study
 from scalestudy.launch.launcher import Options, Overview, PointStatus

@@ -14,9 +14,9 @@ from scalestudy.app.follow import (
     take_steps,
     with_turns,
 )
+from scalestudy.app.plan import Plan, Request, plan_study
 from scalestudy.app.result import StudyResult
 from scalestudy.app.selection import waiting_sentences
-from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.app.task_checks import check_task_files
 from scalestudy.config.formula import suggestion
 from scalestudy.config.point import Point
@@ -60,7 +60,7 @@ def run_study(
         Interrupted: On Ctrl-C. Workers of this machine have ended by then; a queue's jobs continue.
     """
     listener = listener or Listener()
-    plan = survey(request, options, listener=listener)
+    plan = plan_study(request, options, listener=listener)
     again = plan.to_run(plan.overview)
     if done := sum(
         status.state == "done" and status.name not in again
@@ -73,7 +73,7 @@ def run_study(
     return reported(request, overview, listener, report=report)
 
 
-def run_points(plan: Survey, listener: Listener) -> Overview:
+def run_points(plan: Plan, listener: Listener) -> Overview:
     """Run what is missing of a plan, here or in a queue, and return the states of its points."""
     return (
         _in_queue(plan, listener) if plan.launcher.detached else _here(plan, listener)
@@ -93,7 +93,7 @@ def submit_study(
         RunError: The queue cannot be reached.
     """
     listener = listener or Listener()
-    plan = survey(request, options, listener=listener)
+    plan = plan_study(request, options, listener=listener)
     for status in plan.overview.damaged:
         listener.failed(status)
     taken = _submit(plan, plan.todo(), plan.options, listener, set())
@@ -117,7 +117,7 @@ def dry_run(
         UserError: Something in the study is wrong, or its points cannot run here.
     """
     listener = listener or Listener()
-    plan = survey(request, options, must=False, listener=listener)
+    plan = plan_study(request, options, must=False, listener=listener)
     ready = plan.dry_run_points(plan.todo(), listener)
     check_task_files(ready.values(), listener)
     plan.launcher.refuse(list(ready.values()))
@@ -158,7 +158,7 @@ def job_scripts(
     Raises:
         UserError: There is no such point, or its script cannot be written.
     """
-    plan = survey(request, options, must=False, listener=listener)
+    plan = plan_study(request, options, must=False, listener=listener)
     assert isinstance(plan.launcher, QueueLauncher)
     points = [
         known
@@ -180,7 +180,7 @@ def job_scripts(
     )
 
 
-def _expected_time(plan: Survey, names: set[str]) -> str:
+def _expected_time(plan: Plan, names: set[str]) -> str:
     from scalestudy.analysis.remaining import remaining
 
     left = remaining(
@@ -223,7 +223,7 @@ def reported(
     return result
 
 
-def _here(plan: Survey, listener: Listener) -> Overview:
+def _here(plan: Plan, listener: Listener) -> Overview:
     """Run on this machine, and wait until the last worker has ended."""
     plan.launcher.refuse(plan.todo())
     ready = plan.ready(plan.todo(), listener)
@@ -244,7 +244,7 @@ def _here(plan: Survey, listener: Listener) -> Overview:
         raise Interrupted(goes_on=False) from None
 
 
-def _in_queue(plan: Survey, listener: Listener) -> Overview:
+def _in_queue(plan: Plan, listener: Listener) -> Overview:
     """Submit as many points as the queue accepts, and add more until no point is left that can continue."""
     options, said = replace(plan.options, feeds=True), set[str]()
     again = partial(next_submission, limit=plan.options.resubmissions)
@@ -269,7 +269,7 @@ def _in_queue(plan: Survey, listener: Listener) -> Overview:
 
 
 def _submit(
-    plan: Survey,
+    plan: Plan,
     points: Sequence[Point],
     options: Options,
     listener: Listener,
@@ -292,7 +292,7 @@ def _submit(
             listener.note(step.text)
 
     folder = plan.folder()
-    if not points:  # the survey has asked the queue already
+    if not points:  # the plan has asked the queue already
         return taken
     try:
         with folder.lock():

@@ -303,7 +303,7 @@ def recipe_command(
     runs, in studies/NAME-recipe; the files, such as STUDY-recipe-w8.toml, are written beside STUDY. After
     Ctrl-C, run it again to continue.
     """
-    from scalestudy.app.survey import request_of
+    from scalestudy.app.plan import request_of
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.features.recipe.page import recipe_file, recipes_document
     from scalestudy.features.recipe.search import plan_recipe, search_recipe

@@ -28,7 +28,7 @@ from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.analysis.next_runs import Limits, Until
-    from scalestudy.app.survey import Request
+    from scalestudy.app.plan import Request
     from scalestudy.launch.launcher import Options
 
 
@@ -82,8 +82,8 @@ def run_study_command(
     watched; Ctrl-C leaves their jobs alone. With --at-most K the next point is submitted when one has ended.
     """
     from scalestudy.analysis.next_runs import Limits
+    from scalestudy.app.plan import request_of
     from scalestudy.app.run_study import Interrupted, run_study
-    from scalestudy.app.survey import request_of
     from scalestudy.app.until import run_until
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.launch.launcher import Options
@@ -212,8 +212,8 @@ def submit_command(
 
     With --at-most K, call `submit` again for the remaining points when jobs have ended.
     """
+    from scalestudy.app.plan import request_of
     from scalestudy.app.run_study import submit_study
-    from scalestudy.app.survey import request_of
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.launch.launcher import Options, launcher_of, queues
 

@@ -12,7 +12,7 @@ from scalestudy.features.check.check import (
     plan_of,
 )
 from scalestudy.features.check.check_files import (
-    Plan,
+    CheckPlan,
     Report,
     report_failure,
     report_pass,
@@ -131,7 +131,8 @@ def test_a_queue_that_cannot_be_checked_is_not_asked_and_not_submitted_to(
 
 def points(*names):
     return [
-        check_point(None, Plan(workers=2)).on(implementation=name) for name in names
+        check_point(None, CheckPlan(workers=2)).on(implementation=name)
+        for name in names
     ]
 
 

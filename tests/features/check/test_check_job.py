@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.features.check import check_job
-from scalestudy.features.check.check_files import Plan
+from scalestudy.features.check.check_files import CheckPlan
 from scalestudy.launch.job_view import JobView
 from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.site_profile import find_site
@@ -87,7 +87,7 @@ def lines(tmp_path, monkeypatch):
         )
         site, point = (
             find_site(str(tmp_path / "site.toml"), tmp_path),
-            check_job.check_point(None, Plan(workers=8)),
+            check_job.check_point(None, CheckPlan(workers=8)),
         )
         shape = check_job.check_layout(point, site, 2)
         return check_job.queue_lines(site, point, [shape, shape])

@@ -13,7 +13,12 @@ import pytest
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import ENGINE, TensorFlowTraits
-from scalestudy.features.check.check_files import TOPICS, Plan, read_report, write_plan
+from scalestudy.features.check.check_files import (
+    TOPICS,
+    CheckPlan,
+    read_report,
+    write_plan,
+)
 from scalestudy.features.check.check_ranks import (
     check_here,
     check_rank,
@@ -54,7 +59,7 @@ def test_two_processes_look_at_this_machine(tmp_path):
     (tmp_path / "file").touch()
     folders = {str(tmp_path): "results", str(tmp_path / "file" / "x"): "cache"}
     report = check_here(
-        tmp_path / "check", Plan(workers=2, folders=folders, skip=QUICK)
+        tmp_path / "check", CheckPlan(workers=2, folders=folders, skip=QUICK)
     )
     for topic in ("ranks", "devices"):
         assert statuses(report, topic) == ["pass"], report.lines
@@ -68,7 +73,7 @@ def test_ranks_that_die_leave_an_error_with_their_last_words(tmp_path, monkeypat
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
     (tmp_path / "ranks").write_text("a file in place of the folder that ranks write to")
     with pytest.raises(RunError, match=r"rank-0\.log"):
-        check_here(tmp_path, Plan(workers=2, skip=QUICK))
+        check_here(tmp_path, CheckPlan(workers=2, skip=QUICK))
     assert left_behind(tmp_path) == []
 
 
@@ -76,7 +81,7 @@ def test_ranks_that_die_leave_an_error_with_their_last_words(tmp_path, monkeypat
 def test_each_collective_works_and_is_timed(tmp_path):
     sizes = (1024, 65536)
     # A framework may take minutes to import on a busy machine.
-    plan = Plan(workers=2, sizes=sizes, start_limit=900, limit=600)
+    plan = CheckPlan(workers=2, sizes=sizes, start_limit=900, limit=600)
     report = check_here(tmp_path / "check", plan)
     assert not report.failed, report.lines
     names = {
@@ -208,7 +213,7 @@ def test_a_collective_that_stalls_is_told_and_the_others_are_tried(
     monkeypatch.setattr(TensorFlowTraits, "trial_module", "stand_in")
     skip = tuple(topic for topic in TOPICS if topic not in ("collectives", "bandwidth"))
     folder = tmp_path / "check"
-    write_plan(folder, Plan(workers=SIZE, sizes=(1024,), limit=3, skip=skip))
+    write_plan(folder, CheckPlan(workers=SIZE, sizes=(1024,), limit=3, skip=skip))
     with reserve.ports(SIZE + 2) as port, ThreadPoolExecutor(SIZE) as pool:
         ranks = [
             Placement(

@@ -6,7 +6,7 @@ import pytest
 
 from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.features.check import host_checks
-from scalestudy.features.check.check_files import Facts, Plan, RankAnswer
+from scalestudy.features.check.check_files import CheckPlan, Facts, RankAnswer
 from scalestudy.features.check.host_checks import (
     cause,
     collectives_to_try,
@@ -157,7 +157,7 @@ def test_an_environment_that_is_not_there_or_breaks_fails_with_its_words(
 
 GLOO = {"gloo": True, "mpi": False, "nccl": False}
 EVERYTHING = {"gloo": True, "mpi": True, "nccl": True}
-NEEDED = Plan(workers=2, needs=("horovod",), libraries=("horovod",))
+NEEDED = CheckPlan(workers=2, needs=("horovod",), libraries=("horovod",))
 
 
 def facts(gpus=0, uuids=()):
@@ -195,7 +195,7 @@ def answers(horovod=GLOO, cuda=None, gpus=0, error=None):
         (None, 2, {"cuda": "12.5", "gpus": 2}, ["pass", "warn"], "beside 2 GPUs"),
         (NEEDED, 0, {"error": "ImportError: libmpi.so.40"}, ["pass", "fail"], "libmpi"),
         (
-            Plan(workers=2, needs=("auto",)),
+            CheckPlan(workers=2, needs=("auto",)),
             0,
             {"error": "ImportError: libmpi.so.40"},
             ["pass", "warn"],
@@ -207,7 +207,7 @@ def answers(horovod=GLOO, cuda=None, gpus=0, error=None):
 def test_what_was_built_is_held_against_gpus_and_strategies(
     plan, gpus, built, statuses, seen
 ):
-    lines = judge_builds(plan or Plan(workers=2), facts(gpus), answers(**built))
+    lines = judge_builds(plan or CheckPlan(workers=2), facts(gpus), answers(**built))
     assert [line.status for line in lines] == statuses * 2
     assert seen in " ".join(line.seen for line in lines)
 
@@ -216,20 +216,24 @@ def test_what_was_built_is_held_against_gpus_and_strategies(
 def test_of_whole_gpus_and_instances_tensorflow_need_not_see_all_at_once(gpus, status):
     seen = facts(8, [f"GPU-{n}" for n in range(6)] + ["MIG-1", "MIG-2"])
     lines = judge_builds(
-        Plan(workers=2), seen, answers(cuda="12.5", gpus=gpus, horovod=EVERYTHING)
+        CheckPlan(workers=2), seen, answers(cuda="12.5", gpus=gpus, horovod=EVERYTHING)
     )
     assert lines[0].status == status
 
 
 def test_a_tensorflow_that_cannot_be_imported_fails_with_its_last_words():
     answer = RankAnswer(rank=0, state="failed", tail=["ImportError: libcudart"])
-    lines = judge_builds(Plan(workers=2), facts(), {0: answer})
+    lines = judge_builds(CheckPlan(workers=2), facts(), {0: answer})
     assert lines[0].status == "fail" and "libcudart" in lines[0].seen
 
 
 def tried(plan=None, gpus=0, source="slurm", met=True, **built):
     ways = collectives_to_try(
-        plan or Plan(workers=2), facts(gpus), answers(**built), source=source, met=met
+        plan or CheckPlan(workers=2),
+        facts(gpus),
+        answers(**built),
+        source=source,
+        met=met,
     )
     return [way.name for way in ways]
 
@@ -243,7 +247,7 @@ def test_collectives_are_tried_that_the_builds_the_devices_and_the_launcher_allo
         "horovod-nccl",
     ]
     assert "nccl" not in tried(
-        Plan(workers=2, device="cpu"), gpus=1, horovod=EVERYTHING
+        CheckPlan(workers=2, device="cpu"), gpus=1, horovod=EVERYTHING
     )
     assert tried(source="openmpi", horovod=EVERYTHING)[-1] == "horovod-mpi"
     assert "horovod-mpi" not in tried(horovod=EVERYTHING)
@@ -262,7 +266,7 @@ def test_collectives_are_tried_that_the_builds_the_devices_and_the_launcher_allo
     ],
 )
 def test_of_a_study_those_are_tried_that_its_runs_use(needs, gpus, source, expected):
-    plan = Plan(workers=2, needs=needs)
+    plan = CheckPlan(workers=2, needs=needs)
     assert tried(plan, gpus=gpus, source=source, horovod=EVERYTHING) == expected
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.features.check.check_files import Facts, Plan, RankAnswer
+from scalestudy.features.check.check_files import CheckPlan, Facts, RankAnswer
 from scalestudy.features.check.trials import bandwidth_line, judge_collective, lead
 from scalestudy.plugins.engines import collective
 
@@ -110,7 +110,7 @@ def led(told, facts=range(2)):
     }
     exchange = Ranks(there, {None: built} | told)
     placement = Placement(0, 2, 0, 1, 0, ("n0", "n1"), "slurm", 20000)
-    report = lead(exchange, Plan(workers=2), placement)
+    report = lead(exchange, CheckPlan(workers=2), placement)
     return {(line.topic, line.status): line for line in report.lines}, exchange.asked
 
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from scalestudy.app.survey import request_of
+from scalestudy.app.plan import request_of
 from scalestudy.cli import app
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study, parse_study

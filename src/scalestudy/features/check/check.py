@@ -20,8 +20,8 @@ from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import (
     PLAN_FILE,
     TOPICS,
+    CheckPlan,
     Line,
-    Plan,
     Report,
     Topic,
     read_report,
@@ -208,7 +208,7 @@ def _of_one_engine(
     return replace(about, points=points, site=site, engine=engine, environment=place)
 
 
-def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
+def plan_of(about: CheckSubject, options: CheckOptions) -> CheckPlan:
     """Return the plan that every rank follows."""
     points, site = about.points, about.site
     written = {
@@ -219,7 +219,7 @@ def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
     if site is not None and site.scratch:
         written[site.scratch] = "scratch"
     unasked = ["slurm"] if site is not None and not about.asks_queue else []
-    return Plan(
+    return CheckPlan(
         engine=about.engine,
         workers=options.workers or about.workers(options.nodes),
         device=points[0].launch.device if points else "auto",
@@ -251,7 +251,7 @@ def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
 def _by_queue(
     about: CheckSubject,
     site: Site,
-    plan: Plan,
+    plan: CheckPlan,
     options: CheckOptions,
     note: OnText,
     on_progress: OnText,
@@ -289,7 +289,7 @@ def _by_queue(
         raise
 
 
-def _login_lines(site: Site, plan: Plan) -> list[Line]:
+def _login_lines(site: Site, plan: CheckPlan) -> list[Line]:
     """Check software and folders of a site, where they are seen from this node."""
     here = socket.gethostname()
     lines: list[Line] = []
@@ -325,7 +325,7 @@ def _login_lines(site: Site, plan: Plan) -> list[Line]:
 
 def _by_processes(
     about: CheckSubject,
-    plan: Plan,
+    plan: CheckPlan,
     options: CheckOptions,
     note: OnText,
     on_progress: OnText,

@@ -131,7 +131,7 @@ def names_together(given: Iterable[str]) -> str:
     )
 
 
-class Plan(StrictModel):
+class CheckPlan(StrictModel):
     """The plan that every rank follows. Limits are in seconds; anything slower counts as stalled."""
 
     schema_version: Literal[4] = REPORT_SCHEMA
@@ -353,7 +353,7 @@ def _tail(log: Path) -> list[str]:
     return [line.rstrip() for line in lines if line.strip()]
 
 
-def write_plan(folder: Path, plan: Plan) -> None:
+def write_plan(folder: Path, plan: CheckPlan) -> None:
     """Write the plan to the file that the workers read."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / PLAN_FILE, plan.model_dump_json(indent=1))

@@ -12,9 +12,9 @@ from scalestudy.config.settings import DataSettings, ResolvedLaunch, TrainSettin
 from scalestudy.config.task_defaults import task_defaults
 from scalestudy.features.check.check_files import (
     REPORT_FILE,
+    CheckPlan,
     Exchange,
     Line,
-    Plan,
     Report,
     read_report,
     report_failure,
@@ -47,7 +47,7 @@ LAG = 30.0
 """Seconds that a report may take to appear here after its job has ended."""
 
 
-def check_point(point: Point | None, plan: Plan) -> Point:
+def check_point(point: Point | None, plan: CheckPlan) -> Point:
     """Return a point with a process for each worker, based on the study's point if there is one."""
     across = engine_traits(plan.engine).across
     update = {
@@ -120,7 +120,7 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
 
 
 def submit_check(
-    folder: Path, plan: Plan, site: Site, point: Point, shape: JobLayout
+    folder: Path, plan: CheckPlan, site: Site, point: Point, shape: JobLayout
 ) -> str:
     """Write plan and script into `folder`, submit the job, and return its ID.
 

@@ -23,10 +23,10 @@ from scalestudy.features.check.check_files import (
     POLL,
     REPORT_FILE,
     Assignment,
+    CheckPlan,
     Exchange,
     Facts,
     Line,
-    Plan,
     Report,
     read_report,
     write_plan,
@@ -59,7 +59,7 @@ PATIENCE = 1800.0
 
 def check_here(
     folder: Path,
-    plan: Plan,
+    plan: CheckPlan,
     on_progress: Callable[[str], object] = lambda text: None,
     environment: str | None = None,
 ) -> Report:
@@ -87,7 +87,7 @@ def check_here(
 
 
 def check_on_hosts(
-    folder: Path, plan: Plan, point: Point, on_progress: Callable[[str], object]
+    folder: Path, plan: CheckPlan, point: Point, on_progress: Callable[[str], object]
 ) -> Report:
     """Start the plan's ranks on the hosts of a point, with files in a folder that they share."""
     write_plan(folder, plan)
@@ -121,7 +121,7 @@ def check_rank(path: Path, placement: Placement) -> int:
         RunError: If rank 0 stops giving assignments, or a check has run in this folder before.
     """
     plan, exchange = (
-        Plan.model_validate_json((path / PLAN_FILE).read_bytes()),
+        CheckPlan.model_validate_json((path / PLAN_FILE).read_bytes()),
         Exchange(path),
     )
     if exchange.facts_path(placement.rank).exists():
@@ -151,7 +151,9 @@ class _Rank:
     to the process group of this process, so that a signal to the group ends it too.
     """
 
-    def __init__(self, exchange: Exchange, plan: Plan, placement: Placement) -> None:
+    def __init__(
+        self, exchange: Exchange, plan: CheckPlan, placement: Placement
+    ) -> None:
         self._exchange, self._plan, self._placement = exchange, plan, placement
         self._engine = engine_traits(plan.engine)
         self._trial: subprocess.Popen[bytes] | None = None

@@ -14,9 +14,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from scalestudy.features.check.check_files import (
+    CheckPlan,
     Facts,
     Line,
-    Plan,
     RankAnswer,
     report_failure,
     report_pass,
@@ -225,7 +225,7 @@ def _fits(version: str, wanted: str) -> bool:
 
 
 def judge_builds(
-    plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer]
+    plan: CheckPlan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer]
 ) -> list[Line]:
     """Check the framework's CUDA support and its libraries' Gloo, MPI and NCCL support on each host."""
     engine = engine_traits(plan.engine)
@@ -308,7 +308,7 @@ def _library(
 
 
 def collectives_to_try(
-    plan: Plan,
+    plan: CheckPlan,
     facts: Mapping[int, Facts],
     answers: Mapping[int, RankAnswer],
     *,

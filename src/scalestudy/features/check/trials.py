@@ -6,10 +6,10 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import (
     Assignment,
+    CheckPlan,
     Exchange,
     Facts,
     Line,
-    Plan,
     RankAnswer,
     Report,
     names_together,
@@ -24,7 +24,7 @@ SLOW = 120e6
 """Bytes per second of gigabit Ethernet, which takes longer for gradients than most steps take."""
 
 
-def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
+def lead(exchange: Exchange, plan: CheckPlan, placement: Placement) -> Report:
     """Lead all ranks through the check, and return the report. It ends at the first rank that is missing."""
     exchange.tell(f"waiting for {placement.size} ranks")
     facts = exchange.facts(placement.size, plan.start_limit)
@@ -86,7 +86,7 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
 
 def judge_ranks(
     exchange: Exchange,
-    plan: Plan,
+    plan: CheckPlan,
     placement: Placement,
     facts: Mapping[int, Facts],
     hosts: Sequence[str],
@@ -127,7 +127,7 @@ def judge_ranks(
 
 
 def collectives_of(
-    plan: Plan,
+    plan: CheckPlan,
     placement: Placement,
     facts: Mapping[int, Facts],
     builds: Mapping[int, RankAnswer],

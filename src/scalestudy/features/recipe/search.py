@@ -19,8 +19,8 @@ from scalestudy.analysis.divergence import failures
 from scalestudy.analysis.runs import Run, quality_sense
 from scalestudy.analysis.study_runs import runs_of
 from scalestudy.app.follow import Listener
+from scalestudy.app.plan import Plan, Request, plan_study
 from scalestudy.app.run_study import run_points
-from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.config.file import SweepSettings, study_toml
 from scalestudy.config.metric_senses import gain
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
@@ -256,7 +256,7 @@ def search_recipe(
     epochs = planned.train.epochs
     lengths = [max(1, round(share * epochs)) for share in RUNGS]
     scores: tuple[dict[RateTrial, float], ...] = tuple({} for _ in RUNGS)
-    start = survey_of(
+    start = plan_trials(
         planned, workers, [RateTrial("none", 0.0)], searched[:1], epochs, options
     )
     search = Search(
@@ -312,7 +312,7 @@ def train_choice(
     )
 
 
-def survey_of(
+def plan_trials(
     planned: RecipePlan,
     workers: int,
     trials: Sequence[RateTrial],
@@ -320,7 +320,7 @@ def survey_of(
     epochs: int,
     options: Options | None = None,
     listener: Listener | None = None,
-) -> Survey:
+) -> Plan:
     """The study of these trials, with their points in the order of trials and seeds."""
     study = planned.request.study
     settings = [planned.settings(trial, epochs) for trial in trials]
@@ -345,14 +345,13 @@ def survey_of(
     )
     target = planned.request.target / f"w{workers}"
     request = Request(trained, study_toml(trained), planned.request.base, target)
-    made = survey(request, options, listener=listener)
+    made = plan_study(request, options, listener=listener)
     points = {
         (tuple(point.swept[name] for name in SEARCHED), point.seed): point
         for point in made.points
     }
-    made.points = [points[values, seed] for values in settings for seed in seeds]
-    made.overview = made.overview.over(made.points)
-    return made
+    ordered = [points[values, seed] for values in settings for seed in seeds]
+    return made.with_points(ordered, made.overview.over(ordered))
 
 
 def _run(
@@ -365,7 +364,7 @@ def _run(
     options: Options | None,
 ) -> dict[tuple[RateTrial, int], Run]:
     """Run what is missing of these trials, and return all of their runs."""
-    made = survey_of(planned, workers, trials, seeds, epochs, options, listener)
+    made = plan_trials(planned, workers, trials, seeds, epochs, options, listener)
     names = [point.name for point in made.points]
     overview = run_points(made, listener) if made.todo() else made.overview
     failed = [

@@ -65,11 +65,12 @@ def request_of(
     return Request(study, read_text(path), path.parent, target)
 
 
-@dataclass
-class Survey:
+@dataclass(frozen=True)
+class Plan:
     """A study that can be started, including its task's source of data.
 
-    `points` are its points for the launcher, row by row; `existing` is the results folder, if there is one.
+    `points` are its points for the launcher, row by row; `existing` is the results folder, if there was one
+    when the plan was made.
     """
 
     request: Request
@@ -82,6 +83,20 @@ class Survey:
     overview: Overview
     _kind: "Kind | None"
     _ready: dict[str, Point] = field(default_factory=dict)
+
+    def with_points(self, points: Sequence[Point], overview: Overview) -> "Plan":
+        """This plan for other points of its study; `overview` has the states of those that may be run.
+
+        What was prepared for one plan is prepared for the other, too.
+        """
+        return replace(self, points=list(points), overview=overview)
+
+    def results(self) -> StudyFolder | None:
+        """The results folder as it is now; None if there is none yet."""
+        target = self.request.target
+        if not (target / "study.json").exists():
+            return None
+        return StudyFolder.open(target)
 
     def todo(self) -> list[Point]:
         """The points to run, in the order of their runs."""
@@ -113,7 +128,7 @@ class Survey:
             folder = self.request.target.absolute() / INITIAL
             self._note_other_beginnings(folder, added, listener)
             added = [point.beginning_in(str(folder)) for point in added]
-        self._ready |= {point.name: point for point in added}
+        self._ready.update({point.name: point for point in added})
         return {point.name: self._ready[point.name] for point in points}
 
     def _note_other_beginnings(
@@ -215,13 +230,13 @@ def _installed(
     return left
 
 
-def survey(
+def plan_study(
     request: Request,
     options: Options | None = None,
     *,
     must: bool = True,
     listener: Listener | None = None,
-) -> Survey:
+) -> Plan:
     """Check the task, the site, the points and the folder, before data and queue are needed.
 
     `must` tells whether a queue must answer.
@@ -256,7 +271,7 @@ def survey(
         if existing
         else Overview([])
     )
-    return Survey(
+    return Plan(
         request,
         study,
         launcher,
