@@ -175,10 +175,12 @@ def _with_lost(overview: Overview, lost: Mapping[str, Failure]) -> Overview:
 
 def with_turns(overview: Overview, names: set[str]) -> Overview:
     """Show these points as not started, regardless of how earlier runs ended."""
-    points = [
-        PointStatus(status.point, "missing") if status.name in names else status
-        for status in overview.points
-    ]
+    points = []
+    for status in overview.points:
+        if status.name in names:
+            points.append(PointStatus(status.point, "missing"))
+        else:
+            points.append(status)
     return replace(overview, points=points)
 
 

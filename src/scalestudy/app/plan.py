@@ -134,9 +134,10 @@ class Plan:
     def _note_other_beginnings(
         self, folder: Path, added: Sequence[Point], listener: Listener
     ) -> None:
-        before = {
-            status.point.engine for status in self.overview.points if status.result
-        }
+        before = set()
+        for status in self.overview.points:
+            if status.result:
+                before.add(status.point.engine)
         joining = {point.engine for point in added} - before
         if before and joining and not folder.is_dir():
             listener.note(
@@ -266,11 +267,10 @@ def plan_study(
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
     order = existing.order if existing else RunOrder.drawn_from(request.text)
-    overview = (
-        study_status(existing, must=must and launcher.detached)
-        if existing
-        else Overview([])
-    )
+    if existing:
+        overview = study_status(existing, must=must and launcher.detached)
+    else:
+        overview = Overview([])
     return Plan(
         request,
         study,

@@ -75,9 +75,9 @@ def run_study(
 
 def run_points(plan: Plan, listener: Listener) -> Overview:
     """Run what is missing of a plan, here or in a queue, and return the states of its points."""
-    return (
-        _in_queue(plan, listener) if plan.launcher.detached else _here(plan, listener)
-    )
+    if plan.launcher.detached:
+        return _in_queue(plan, listener)
+    return _here(plan, listener)
 
 
 def submit_study(
@@ -97,9 +97,10 @@ def submit_study(
     for status in plan.overview.damaged:
         listener.failed(status)
     taken = _submit(plan, plan.todo(), plan.options, listener, set())
-    overview = (
-        study_status(StudyFolder.open(request.target)) if taken else plan.overview
-    )
+    if taken:
+        overview = study_status(StudyFolder.open(request.target))
+    else:
+        overview = plan.overview
     for sentence in waiting_sentences(overview.points, stuck_only=True):
         listener.note(sentence)
     return len(taken)
@@ -160,11 +161,10 @@ def job_scripts(
     """
     plan = plan_study(request, options, must=False, listener=listener)
     assert isinstance(plan.launcher, QueueLauncher)
-    points = [
-        known
-        for known in plan.order.arrange(plan.points)
-        if point in (None, known.name)
-    ]
+    points = []
+    for known in plan.order.arrange(plan.points):
+        if point in (None, known.name):
+            points.append(known)
     if not points:
         names = [known.name for known in plan.points]
         close = suggestion(point or "", names)
@@ -254,11 +254,10 @@ def _in_queue(plan: Plan, listener: Listener) -> Overview:
         while taken or overview.open:
             left -= taken
             overview = follow(plan.request.target, listener, until_one_ends=bool(left))
-            resumed = {
-                status.name
-                for status in overview.points
-                if can_continue(status) and again(status)
-            }
+            resumed = set()
+            for status in overview.points:
+                if can_continue(status) and again(status):
+                    resumed.add(status.name)
             points = plan.in_order(left | resumed)
             if not points:
                 return overview

@@ -36,11 +36,10 @@ def match_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """
     known, wanted = list(known), set[str]()
     for pattern in patterns:
-        fitting = {
-            name
-            for name in known
-            if name == pattern or fnmatch.fnmatchcase(name, pattern)
-        }
+        fitting = set()
+        for name in known:
+            if name == pattern or fnmatch.fnmatchcase(name, pattern):
+                fitting.add(name)
         if not fitting:
             near = difflib.get_close_matches(pattern, known, 3, cutoff=0.5) or known[:3]
             raise UserError(
@@ -126,9 +125,9 @@ def waiting_sentences(
 
 
 def _points(names: list[str]) -> str:
-    return (
-        f"{names[0]}:" if len(names) == 1 else f"{len(names)} points, {names[0]} first:"
-    )
+    if len(names) == 1:
+        return f"{names[0]}:"
+    return f"{len(names)} points, {names[0]} first:"
 
 
 def _value(point: "Point", axis: str) -> str:

@@ -102,11 +102,10 @@ def first_study(
         "",
         "# All keys, with their defaults: scalestudy docs study-file",
     ]
-    what = (
-        f"{gpus} GPU{'s' * (gpus != 1)}"
-        if gpus
-        else f"{cores} core{'s' * (cores != 1)}"
-    )
+    if gpus:
+        what = f"{gpus} GPU{'s' * (gpus != 1)}"
+    else:
+        what = f"{cores} core{'s' * (cores != 1)}"
     return FirstStudy(
         "\n".join(lines) + "\n", f"{3 * len(workers)} points on {what}", notes
     )

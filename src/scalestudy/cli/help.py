@@ -72,11 +72,10 @@ scalestudy site init --out my-site.toml
 
 def epilog(command: str) -> str:
     """Examples of a command, shown below its options."""
-    lines = [
-        line
-        for line in EXAMPLES.splitlines()
-        if f"{line} ".startswith(f"scalestudy {command} ")
-    ]
+    lines = []
+    for line in EXAMPLES.splitlines():
+        if f"{line} ".startswith(f"scalestudy {command} "):
+            lines.append(line)
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
@@ -137,11 +136,10 @@ RANGES = (
 
 def help_records(command: Any, ctx: Any, kind: str) -> list[tuple[str, str]]:
     """The "argument"s or "option"s of a command, each as written and with its help, in words."""
-    records = [
-        parameter.get_help_record(ctx)
-        for parameter in command.get_params(ctx)
-        if parameter.param_type_name == kind
-    ]
+    records = []
+    for parameter in command.get_params(ctx):
+        if parameter.param_type_name == kind:
+            records.append(parameter.get_help_record(ctx))
     return [(_spec(record[0], kind), _words(record[1])) for record in records if record]
 
 

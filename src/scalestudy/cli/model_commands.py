@@ -298,10 +298,13 @@ def show_data_command(
         refuse_target(html, [what], force=force)
     screen = Terminal()
     settings, kind, base, _ = data_settings_of(what, None, None, screen)
-    inspections = [
-        inspect_data(data, kind, base, samples=SAMPLES if html else 0, listener=screen)
-        for data in settings
-    ]
+    inspections = []
+    for data in settings:
+        inspections.append(
+            inspect_data(
+                data, kind, base, samples=SAMPLES if html else 0, listener=screen
+            )
+        )
     if form == "json":
         records = [inspection.as_json() for inspection in inspections]
         print(

@@ -214,11 +214,10 @@ def plan_given(
     from scalestudy.config.parse import load_study
 
     named_file = given is not None and given.is_file()
-    plan = (
-        load_study(given).plan
-        if given is not None and named_file
-        else opened.study.plan
-    )
+    if given is not None and named_file:
+        plan = load_study(given).plan
+    else:
+        plan = opened.study.plan
     return plan.model_copy(
         update={key: value for key, value in options.items() if value is not None}
     )

@@ -36,9 +36,10 @@ STYLES = {
 def silence(overview: Overview) -> str:
     """A sentence on a queue that does not answer: the error, and the age of its last answer."""
     age = units.duration(time.time() - overview.asked)
-    last = (
-        f"its last answer is {age} old" if overview.asked else "it has never answered"
-    )
+    if overview.asked:
+        last = f"its last answer is {age} old"
+    else:
+        last = "it has never answered"
     return f"{overview.silent} does not answer ({overview.error}); {last}."
 
 
@@ -100,11 +101,9 @@ def overview_table(overview: Overview, height: int) -> RenderableType:
     table = points_table(
         [line_of(status) for status in overview.points], height - len(below)
     )
-    return (
-        Group(table, *(Text(sentence, style="yellow") for sentence in below))
-        if below
-        else table
-    )
+    if below:
+        return Group(table, *(Text(sentence, style="yellow") for sentence in below))
+    return table
 
 
 def points_table(rows: Sequence[PointLine], height: int) -> "PointsTable":
@@ -196,9 +195,10 @@ def _table(columns: Sequence[_Column], rows: Sequence[PointLine]) -> Table:
 
 
 def _state(row: PointLine) -> str:
-    restarts = (
-        f", restart {row.restarts}" if row.restarts and row.state == "running" else ""
-    )
+    if row.restarts and row.state == "running":
+        restarts = f", restart {row.restarts}"
+    else:
+        restarts = ""
     return f"{row.state} {row.phase}".rstrip() + restarts
 
 
@@ -247,11 +247,11 @@ def state_reasons(overview: Overview) -> list[str]:
     for status in overview.failed:
         names_of.setdefault(status.reason, []).append(status.name)
     ordered = sorted(names_of.items(), key=lambda pair: -len(pair[1]))
-    lines = [
-        f"{names[0]}: {reason}"
-        if len(names) == 1
-        else f"{len(names)} points, {names[0]} first: {reason}"
-        for reason, names in ordered[:MOST_REASONS]
-    ]
+    lines = []
+    for reason, names in ordered[:MOST_REASONS]:
+        if len(names) == 1:
+            lines.append(f"{names[0]}: {reason}")
+        else:
+            lines.append(f"{len(names)} points, {names[0]} first: {reason}")
     left = len(ordered) - MOST_REASONS
     return [*lines, f"{left} more reasons: see --state failed."] if left > 0 else lines

@@ -103,10 +103,12 @@ def show_document(
         text = programs[form]()
     elif form == "table":
         text = terminal(document(), console.width, console.is_terminal and file is None)
+    elif file:
+        text = ""
+    elif form == "html":
+        text = html(document())
     else:
-        text = (
-            "" if file else html(document()) if form == "html" else markdown(document())
-        )
+        text = markdown(document())
     if file is None:
         print(text, end="")
         return
@@ -160,11 +162,10 @@ def usage_error(error: Exception) -> UserError | None:
     if option is None:
         usage = " ".join(ctx.get_usage().split()).removeprefix("Usage: ")
         return UserError(f"`{usage}`", received, see)
-    known = [
-        name
-        for param in ctx.command.params
-        for name in (*param.opts, *param.secondary_opts)
-    ]
+    known = []
+    for param in ctx.command.params:
+        for name in (*param.opts, *param.secondary_opts):
+            known.append(name)
     near = difflib.get_close_matches(
         option, [name for name in known if name.startswith("-")], 1
     )

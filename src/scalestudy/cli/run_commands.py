@@ -29,7 +29,7 @@ from scalestudy.util.errors import UserError
 if TYPE_CHECKING:
     from scalestudy.analysis.next_runs import Limits, Until
     from scalestudy.app.plan import Request
-    from scalestudy.launch.launcher import Options
+    from scalestudy.launch.launcher import Options, Overview
 
 
 UntilOption = Annotated[
@@ -89,20 +89,11 @@ def run_study_command(
     from scalestudy.launch.launcher import Options
     from scalestudy.report.live_page import LivePage
 
-    resume = shlex.join(
-        ["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])]
-    )
     options = Options(at_most=at_most, repeat=repeat)
-    for name, given in (("--epochs", epochs), ("--samples", samples)):
-        resume += f" {name} {given}" if given else ""
-    request, limits = (
-        request_of(study, folder).planning(epochs=epochs, samples=samples),
-        None,
-    )
+    request = request_of(study, folder).planning(epochs=epochs, samples=samples)
+    limits = None
     if until:
         limits = Limits(seconds_given(budget, "--budget"))
-        resume += f" --until {until}"
-        resume += f" --budget {shlex.quote(budget)}" if budget else ""
     elif budget:
         raise UserError(
             "--until decided with --budget", "--budget alone", "Add --until decided."
@@ -110,6 +101,16 @@ def run_study_command(
     if dry_run:
         print_dry_run(request, options, limits, until or "decided")
         return
+    resume = _resume_command(
+        study,
+        {
+            "--out": folder,
+            "--epochs": epochs,
+            "--samples": samples,
+            "--until": until,
+            "--budget": budget,
+        },
+    )
     page = LivePage(request.target, shown=open_page if show else None)
     terminal = Terminal(page=page)
     try:
@@ -127,31 +128,45 @@ def run_study_command(
                 report=report,
             )
     except Interrupted as interrupted:
-        where = shlex.quote(str(request.target))
-        text = (
-            f"\nThe jobs continue. Watch them with: scalestudy status {where} --live"
-            f"\nCancel them with: scalestudy cancel {where}"
-            if interrupted.goes_on
-            else f"\nInterrupted; finished runs are kept. Resume with: {resume}"
-        )
+        if interrupted.goes_on:
+            where = shlex.quote(str(request.target))
+            text = (
+                f"\nThe jobs continue. Watch them with: scalestudy status {where} --live"
+                f"\nCancel them with: scalestudy cancel {where}"
+            )
+        else:
+            text = f"\nInterrupted; finished runs are kept. Resume with: {resume}"
         err().print(text, markup=False)
         raise typer.Exit(130) from None
     finally:
         page.end()
     if show and not page.was_shown:  # nothing was left to run
         open_page(request.target / "report" / "report.html")
-    if busy := result.overview.disturbed:
-        count = f"{len(busy)} of {len(result.overview.points)} runs"
-        first, *others = dict.fromkeys(status.disturbed for status in busy)
-        reasons = f"{first}, …" if others else first
-        text = (
-            f"{count} are disturbed ({reasons}), so their times are too long. "
-            f"Repeat them when the machine is idle: {resume} --repeat-disturbed"
-        )
-        err().print(text, markup=False)
+    if result.overview.disturbed:
+        _note_disturbed(result.overview, resume)
     if result.overview.failed:
         err().print(f"Run the failed points again with: {resume}", markup=False)
     raise typer.Exit(1 if result.failures else 0)
+
+
+def _resume_command(study: Path, options: dict[str, object]) -> str:
+    """The command that goes on with a study, with those of these options that were given."""
+    words = ["scalestudy", "run", str(study)]
+    for name, given in options.items():
+        if given:
+            words += [name, str(given)]
+    return shlex.join(words)
+
+
+def _note_disturbed(overview: "Overview", resume: str) -> None:
+    disturbed = overview.disturbed
+    first, *others = dict.fromkeys(status.disturbed for status in disturbed)
+    reasons = f"{first}, …" if others else first
+    err().print(
+        f"{len(disturbed)} of {len(overview.points)} runs are disturbed ({reasons}), so their times are too long. "
+        f"Repeat them when the machine is idle: {resume} --repeat-disturbed",
+        markup=False,
+    )
 
 
 def print_dry_run(
@@ -165,11 +180,10 @@ def print_dry_run(
     from scalestudy.app.until import dry_run_until
     from scalestudy.cli.terminal_listener import Terminal
 
-    texts = (
-        dry_run(request, options, listener=Terminal())
-        if limits is None
-        else dry_run_until(request, limits, until, options, listener=Terminal())
-    )
+    if limits is None:
+        texts = dry_run(request, options, listener=Terminal())
+    else:
+        texts = dry_run_until(request, limits, until, options, listener=Terminal())
     for text in texts:
         out().print(text, markup=False)
 

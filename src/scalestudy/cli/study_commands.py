@@ -113,9 +113,10 @@ def status_command(
     """
     if verify:
         # A folder may be too damaged to be opened.
-        folder = (
-            study if study is not None and study.is_dir() else open_study(study).path
-        )
+        if study is not None and study.is_dir():
+            folder = study
+        else:
+            folder = open_study(study).path
         raise typer.Exit(0 if _print_verified(folder, form) else 1)
     if browser and not live:
         raise UserError(
@@ -243,17 +244,17 @@ def logs_command(
             what, "none yet", f"See its points with `scalestudy status {folder}`."
         )
     if not follow and not log_files(run, rank, job=job):
-        what = (
-            "a job.log"
-            if job
-            else "logs of any rank"
-            if rank is None
-            else f"a log of rank {rank}"
-        )
+        if job:
+            what = "a job.log"
+        elif rank is None:
+            what = "logs of any rank"
+        else:
+            what = f"a log of rank {rank}"
         failure = run.failure()
-        seen = (
-            f"none, since the run failed: {failure.reason}" if failure else "none yet"
-        )
+        if failure:
+            seen = f"none, since the run failed: {failure.reason}"
+        else:
+            seen = "none yet"
         raise UserError(
             f"{what} in {run.path / 'logs'}",
             seen,
@@ -297,9 +298,10 @@ def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int]) -> None:
             continue
         try:
             with open(file, "rb") as stream:
-                start = (
-                    read[file] if file in read else max(stream.seek(0, 2) - BLOCK, 0)
-                )
+                if file in read:
+                    start = read[file]
+                else:
+                    start = max(stream.seek(0, 2) - BLOCK, 0)
                 stream.seek(start)
                 text = stream.read()
         except OSError:

@@ -56,15 +56,16 @@ class Terminal(Listener):
             DownloadColumn,
             MofNCompleteColumn,
             Progress,
+            ProgressColumn,
             TextColumn,
             TimeRemainingColumn,
         )
 
-        amount = (
-            DownloadColumn(binary_units=True)
-            if unit == "bytes"
-            else MofNCompleteColumn()
-        )
+        amount: ProgressColumn
+        if unit == "bytes":
+            amount = DownloadColumn(binary_units=True)
+        else:
+            amount = MofNCompleteColumn()
         text, console = TextColumn("{task.description}", markup=False), err()
         columns = (
             text,

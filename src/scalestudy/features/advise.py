@@ -169,11 +169,10 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
     if answer.goal.deadline is None:
         return advised
     hours = answer.goal.deadline / 3600
-    done = (
-        f"{hours:.0f} h"
-        if hours >= 1 and hours.is_integer()
-        else units.duration(3600 * hours)
-    )
+    if hours >= 1 and hours.is_integer():
+        done = f"{hours:.0f} h"
+    else:
+        done = units.duration(3600 * hours)
     if best is None:
         if all(
             verdict.seems_worse
@@ -205,11 +204,10 @@ def _only_rates(findings: Findings) -> bool:
 
 def _fastest_row(findings: Findings, goal: Goal) -> list[str]:
     """The fastest measured row, in a sentence, for a deadline that none meets."""
-    measured = [
-        row
-        for row in _measured(findings)
-        if goal.most is None or row.key.workers <= goal.most
-    ]
+    measured = []
+    for row in _measured(findings):
+        if goal.most is None or row.key.workers <= goal.most:
+            measured.append(row)
     if not measured:
         return []
     fastest = min(measured, key=lambda row: row.seconds.value or 0.0)
@@ -302,8 +300,6 @@ def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
 
 
 def _cell(estimate: Estimate) -> str:
-    return (
-        ""
-        if estimate.value is None
-        else with_interval(estimate, decimals([estimate.value]))
-    )
+    if estimate.value is None:
+        return ""
+    return with_interval(estimate, decimals([estimate.value]))

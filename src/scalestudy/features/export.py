@@ -74,9 +74,10 @@ def exported(run: Run) -> Exported:
         name: getattr(result, name)
         for name in ("strategy", "workers", "seed", "global_batch")
     }
-    end = (
-        datetime.fromisoformat(result.finished).timestamp() if result.finished else 0.0
-    )
+    if result.finished:
+        end = datetime.fromisoformat(result.finished).timestamp()
+    else:
+        end = 0.0
     start = end - (result.wall_seconds or 0.0)
     epochs = []
     for epoch in run.epochs:
@@ -146,11 +147,10 @@ def _to_mlflow(runs: list[Exported], study: str, target: str) -> tuple[int, str]
     client = MlflowClient(tracking_uri=address)
     experiment = client.get_experiment_by_name(study)
     files = None if is_server else (place / "artifacts").as_uri()
-    number = (
-        experiment.experiment_id
-        if experiment
-        else client.create_experiment(study, files)
-    )
+    if experiment:
+        number = experiment.experiment_id
+    else:
+        number = client.create_experiment(study, files)
     # A name is looked for by itself, since a server returns long lists in pages.
     new = [
         run

@@ -230,24 +230,23 @@ class _Stripped:
 
 def _metrics(result: Outcome) -> dict[str, str]:
     """Map each shared metric to its shared name; "" for a quality with a name of the user's own."""
-    of_classes = {
-        key
-        for name in result.validation
-        for key in class_keys(name, result.class_names)
-    }
+    of_classes = set()
+    for name in result.validation:
+        for key in class_keys(name, result.class_names):
+            of_classes.add(key)
     names = dict.fromkeys(("loss", result.metric, *result.validation))
-    ours = {
-        name: name for name in names if name not in of_classes and known(name).better
-    }
+    ours = {}
+    for name in names:
+        if name not in of_classes and known(name).better:
+            ours[name] = name
     return {result.metric: ""} | ours
 
 
 def _columns(run: Run, names: Mapping[str, str]) -> dict[str, Any]:
-    plain = {
-        name: epoch_values(run.epochs, name)
-        for name in EpochRecord.model_fields
-        if name != "validation"
-    }
+    plain = {}
+    for name in EpochRecord.model_fields:
+        if name != "validation":
+            plain[name] = epoch_values(run.epochs, name)
     metrics = {
         new: epoch_values(run.epochs, "validation", old) for old, new in names.items()
     }

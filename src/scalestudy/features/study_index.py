@@ -53,11 +53,10 @@ def _line(path: Path, beside: Path) -> tuple[str | Cell, ...]:
             "",
         )
     page = path / "report" / "report.html"
-    link = (
-        Path(os.path.relpath(page.resolve(), beside.resolve())).as_posix()
-        if page.exists()
-        else ""
-    )
+    if page.exists():
+        link = Path(os.path.relpath(page.resolve(), beside.resolve())).as_posix()
+    else:
+        link = ""
     done = sum(status.state == "done" for status in overview.points)
     ends = [run.result.finished for run in findings.runs if run.result.finished]
     when = max(ends, default="")[:16].replace("T", " ")

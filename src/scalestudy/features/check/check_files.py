@@ -80,10 +80,9 @@ class Report(Record):
     @property
     def verdict(self) -> str:
         """Summary in one sentence."""
-        count = {
-            status: sum(line.status == status for line in self.lines)
-            for status in get_args(Status)
-        }
+        count = {}
+        for status in get_args(Status):
+            count[status] = sum(line.status == status for line in self.lines)
         numbers = (
             f"{count['pass']} passed, {count['warn']} warnings, {count['fail']} failed"
         )
@@ -124,11 +123,9 @@ def merge(lines: Iterable[Line]) -> list[Line]:
 def names_together(given: Iterable[str]) -> str:
     """Return names as a list, of more than four the first three."""
     names = list(given)
-    return (
-        ", ".join(names)
-        if len(names) <= 4
-        else f"{', '.join(names[:3])} and {len(names) - 3} more"
-    )
+    if len(names) <= 4:
+        return ", ".join(names)
+    return f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 class CheckPlan(StrictModel):

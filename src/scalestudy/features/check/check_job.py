@@ -166,11 +166,10 @@ def await_report(
                 )
             waited_for = waiting
             pause, last = ASK if state != last else min(pause * 1.5, LONGEST), state
-            doing = (
-                ""
-                if state.startswith("pending")
-                else f", {Exchange(folder).progress()}"
-            )
+            if state.startswith("pending"):
+                doing = ""
+            else:
+                doing = f", {Exchange(folder).progress()}"
             on_progress(f"job {job}: {state}{doing}")
             ended = min(ended, now) if over else float("inf")
         if now - ended > LAG:
@@ -191,11 +190,10 @@ def _state(job: str) -> tuple[str, bool, Waiting | None]:
         view = SLURM.queue.ask([job])[job]
     except QueueUnreachable as error:
         return f"Slurm does not answer ({error.received})", False, None
-    words = (
-        f"the node does not see the check's folder, {view.state.lower()}"
-        if view.unseen
-        else view.state.lower()
-    )
+    if view.unseen:
+        words = f"the node does not see the check's folder, {view.state.lower()}"
+    else:
+        words = view.state.lower()
     waiting = SLURM.queue.explain(view.reason) if view.waiting else None
     if waiting is not None:
         words += f", {waiting.described}"

@@ -293,9 +293,10 @@ def trial_environment(
     shown: Sequence[str] | None = ()
     if device != "cpu":
         # For its build report, the framework must see all GPUs.
-        shown = (
-            None if way is None else own_gpus(variables, gpus, local_rank=local_rank)
-        )
+        if way is None:
+            shown = None
+        else:
+            shown = own_gpus(variables, gpus, local_rank=local_rank)
     rendezvous = None if way is None else way.rendezvous
     changes = process_environment(
         variables, engine, gpus=shown, rendezvous=rendezvous, placement=placement

@@ -236,11 +236,10 @@ def judge_builds(
             continue
         if build is None:
             stalled = answer.state == "stalled"
-            why = (
-                "was not imported in time"
-                if stalled
-                else f"cannot be imported: {cause(answer.tail)}"
-            )
+            if stalled:
+                why = "was not imported in time"
+            else:
+                why = f"cannot be imported: {cause(answer.tail)}"
             action = "Repair the environment. A slow file system looks the same."
             lines.append(
                 report_failure("builds", fact.host, f"{engine.label} {why}", action)
@@ -291,11 +290,9 @@ def _library(
     flags = build[library.name]
     if flags is None:
         seen = f"no {library.label}"
-        return (
-            report_failure("builds", host, seen, library.repair)
-            if needed
-            else report_pass("builds", host, seen)
-        )
+        if needed:
+            return report_failure("builds", host, seen, library.repair)
+        return report_pass("builds", host, seen)
     has = [name for name in ("gloo", "mpi", "nccl") if flags[name]]
     seen = f"{library.label} with {', '.join(has) or 'nothing'}"
     if not (flags["gloo"] or flags["mpi"]):

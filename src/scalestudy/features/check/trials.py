@@ -28,10 +28,9 @@ def lead(exchange: Exchange, plan: CheckPlan, placement: Placement) -> Report:
     """Lead all ranks through the check, and return the report. It ends at the first rank that is missing."""
     exchange.tell(f"waiting for {placement.size} ranks")
     facts = exchange.facts(placement.size, plan.start_limit)
-    hosts = [
-        name or (facts[rank].host if rank in facts else "")
-        for rank, name in enumerate(placement.hosts)
-    ]
+    hosts = []
+    for rank, name in enumerate(placement.hosts):
+        hosts.append(name or (facts[rank].host if rank in facts else ""))
     lines = judge_ranks(exchange, plan, placement, facts, hosts)
     number = 0
 
@@ -160,9 +159,12 @@ def judge_collective(
 
     Ranks without an answer are gone. Those that are gone or failed explain why others stalled.
     """
-    states = [
-        answers[rank].state if rank in answers else "gone" for rank in range(len(hosts))
-    ]
+    states: list[str] = []
+    for rank in range(len(hosts)):
+        if rank in answers:
+            states.append(answers[rank].state)
+        else:
+            states.append("gone")
     worst = next(
         (state for state in ("gone", "failed", "stalled") if state in states), None
     )

@@ -59,11 +59,10 @@ def unlike(
     """Return the names whose values differ and that no side withholds; none if one side knows no values."""
     withheld = first.withheld | second.withheld
     names = dict.fromkeys((*ours, *theirs)) if ours and theirs else ()
-    texts = [
-        (name, _said(ours, name), _said(theirs, name))
-        for name in names
-        if name not in withheld
-    ]
+    texts = []
+    for name in names:
+        if name not in withheld:
+            texts.append((name, _said(ours, name), _said(theirs, name)))
     return [(name, before, after) for name, before, after in texts if before != after]
 
 
@@ -84,19 +83,18 @@ def unpaired_because(first: Side, second: Side) -> str | None:
     """Return why runs with equal seeds cannot be paired; None if they share split and initial weights."""
     if not first.asked or not second.asked:
         return "what was asked for is not known of both"
-    withheld = [
-        key
-        for key in sorted(first.withheld | second.withheld)
-        if key.startswith(("task", "data.", "train.")) and key != "data.cache"
-    ]
+    withheld = []
+    for key in sorted(first.withheld | second.withheld):
+        if key.startswith(("task", "data.", "train.")) and key != "data.cache":
+            withheld.append(key)
     if withheld:
         return f"not known of both are {', '.join(withheld)}"
-    unlike = [
-        key
-        for key, *_ in setting_differences(first, second)
-        if not key.startswith(_ONLY_SPEED)
-        and key.startswith(("task", "data.", "train."))
-    ]
+    unlike = []
+    for key, *_ in setting_differences(first, second):
+        if not key.startswith(_ONLY_SPEED) and key.startswith(
+            ("task", "data.", "train.")
+        ):
+            unlike.append(key)
     return f"not alike are {', '.join(unlike)}" if unlike else None
 
 
@@ -186,15 +184,17 @@ def _row(
 def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, bool]:
     """Return one measure of both sides, and whether seeds are paired; else each side pools its spreads."""
     sides = (first, second)
-    values = {
-        _tag(place, key): {} if _is_time(side, key, quantity) else dict(by_seed)
-        for place, side in enumerate(sides)
-        for key, by_seed in getattr(side.findings.measures, quantity).values.items()
-    }
-    alike = [
-        [_tag(place, key) for key in side.findings.measures.groups if side.timed(key)]
-        for place, side in enumerate(sides)
-    ]
+    values: dict[Key, dict[Any, float]] = {}
+    for place, side in enumerate(sides):
+        for key, by_seed in getattr(side.findings.measures, quantity).values.items():
+            if _is_time(side, key, quantity):
+                values[_tag(place, key)] = {}
+            else:
+                values[_tag(place, key)] = dict(by_seed)
+    alike = []
+    for place, side in enumerate(sides):
+        timed = filter(side.timed, side.findings.measures.groups)
+        alike.append([_tag(place, key) for key in timed])
     paired = quantity == "quality" and unpaired_because(first, second) is None
     if not paired:  # equal seeds are different blocks on the two sides then
         values = {
@@ -205,16 +205,16 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
         return build_measure(
             values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM
         ), False
-    senses = [
-        sense for side in sides for sense in side.findings.measures.senses.values()
-    ]
+    senses = []
+    for side in sides:
+        for sense in side.findings.measures.senses.values():
+            senses.append(sense)
     everything = [value for by_seed in values.values() for value in by_seed.values()]
     scale = quality_scale(all(sense.bounded for sense in senses), everything)
-    everyone = (
-        [list(values)]
-        if paired
-        else [[k for k in values if k.variant[0] == place] for place in "01"]
-    )
+    if paired:
+        everyone = [list(values)]
+    else:
+        everyone = [[k for k in values if k.variant[0] == place] for place in "01"]
     return build_measure(values, dict.fromkeys(values, scale), everyone, LINEAR), paired
 
 
@@ -303,11 +303,10 @@ def compare(first: Side, second: Side) -> Comparison:
     Raises:
         UserError: The studies train different tasks or models.
     """
-    tasks = {
-        PurePath(str(side.asked["task"])).name
-        for side in (first, second)
-        if "task" in side.asked
-    }
+    tasks = set()
+    for side in (first, second):
+        if "task" in side.asked:
+            tasks.add(PurePath(str(side.asked["task"])).name)
     if len(tasks) > 1:
         raise UserError(
             "studies of one task",

@@ -50,11 +50,10 @@ def compare_document(comparison: Comparison) -> Document:
         )
         table = Table(headings, differing, "Settings, machines, versions")
         blocks.append(Section("Other differences", (table,)))
-    unpaired = (
-        [f"Qualities are not paired by seed: {comparison.unpaired}."]
-        if comparison.unpaired
-        else []
-    )
+    if comparison.unpaired:
+        unpaired = [f"Qualities are not paired by seed: {comparison.unpaired}."]
+    else:
+        unpaired = []
     blocks.append(Section("How this was compared", (Items((METHOD, *unpaired)),)))
     return Document(
         f"{first.name} against {second.name}", tuple(blocks), "Comparison of studies"
@@ -118,11 +117,9 @@ def summary(comparison: Comparison) -> str:
     real = sum(row.real for row in tested)
     verb = "is" if real == 1 else "are"
     count = f"Of {len(tested)} tested differences"
-    return (
-        f"{count}, {real} {verb} more than chance."
-        if real
-        else f"{count}, none is more than chance."
-    )
+    if real:
+        return f"{count}, {real} {verb} more than chance."
+    return f"{count}, none is more than chance."
 
 
 def verdict(row: Compared, comparison: Comparison) -> str:
@@ -160,20 +157,18 @@ def _differences(comparison: Comparison) -> Table:
             if estimate.value is not None
         ]
         title, length = _title(comparison, quantity, known)
-        digits = (
-            3
-            if quantity == "quality"
-            else decimals([value / length for value in known])
-        )
+        if quantity == "quality":
+            digits = 3
+        else:
+            digits = decimals([value / length for value in known])
         for row in rows:
             values = [
                 _cell(estimate.scaled(1 / length), digits) for estimate in row.values
             ]
-            judged = (
-                f"not compared [{footnotes.index(f'{row.why_not}.') + 1}]"
-                if row.why_not
-                else ""
-            )
+            if row.why_not:
+                judged = f"not compared [{footnotes.index(f'{row.why_not}.') + 1}]"
+            else:
+                judged = ""
             judged = judged or verdict(row, comparison)
             cells.append(
                 (title, figure_data.bar(row.key), *values, _cell(row.change, 3), judged)
@@ -188,11 +183,9 @@ def _differences(comparison: Comparison) -> Table:
 
 def _cell(estimate: Estimate, digits: int) -> Cell:
     known = estimate.value is not None
-    return (
-        Cell(with_interval(estimate, digits), sort=repr(estimate.value))
-        if known
-        else Cell("")
-    )
+    if known:
+        return Cell(with_interval(estimate, digits), sort=repr(estimate.value))
+    return Cell("")
 
 
 def _title(
@@ -205,7 +198,7 @@ def _title(
         unit, length = time_unit(known)
         return f"training, {unit}", length
     # Epochs, if no row knows its number of samples.
-    bases = {
-        comparison.first.findings.measures.bases[row.key] for row in comparison.rows
-    }
+    bases = set()
+    for row in comparison.rows:
+        bases.add(comparison.first.findings.measures.bases[row.key])
     return ("epochs/h", 1 / 3600) if bases == {"epoch"} else ("samples/s", 1.0)

@@ -269,11 +269,12 @@ def _warnings_of(
     within: list[str],
     empty: list[str],
 ) -> list[DataWarning]:
-    missing = [
-        f"{count.name} ({', '.join(split for split, samples in count.splits.items() if not samples)})"
-        for count in classes
-        if not all(count.splits.values())
-    ]
+    missing = []
+    for count in classes:
+        if not all(count.splits.values()):
+            missing.append(
+                f"{count.name} ({', '.join(split for split, samples in count.splits.items() if not samples)})"
+            )
     untrained = any(count.splits.get("train") == 0 for count in classes)
     found = (
         (
@@ -380,11 +381,10 @@ def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
         (f"{height} x {width}", f"{count:,}", first)
         for (height, width), count, first in sizes
     )
-    title = (
-        "Sizes"
-        if len(rows) == len(inspection.sizes)
-        else f"Most frequent of {len(inspection.sizes)} sizes"
-    )
+    if len(rows) == len(inspection.sizes):
+        title = "Sizes"
+    else:
+        title = f"Most frequent of {len(inspection.sizes)} sizes"
     yield Section(
         title, (Table(headings_of("Height x width", "Images", "First of them:"), rows),)
     )
@@ -434,8 +434,6 @@ def _photo(picture: SamplePicture) -> Photo:
 
 
 def _share(count: ClassCount) -> str:
-    return (
-        f"{count.share:.1%}"
-        if count.share >= 0.001 or not count.share
-        else f"{count.share:.2g}"
-    )
+    if count.share >= 0.001 or not count.share:
+        return f"{count.share:.1%}"
+    return f"{count.share:.2g}"

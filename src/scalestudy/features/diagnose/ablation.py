@@ -296,9 +296,10 @@ class _Bench:
         """Return the trainer of a block. Each number of steps per call has its own, as it is compiled in."""
         key = name == "without exchange", loader.steps_per_call
         if key not in self._trainers:
-            joined = (
-                self._engine.without_exchange(self._joined) if key[0] else self._joined
-            )
+            if key[0]:
+                joined = self._engine.without_exchange(self._joined)
+            else:
+                joined = self._joined
             rates = np.full(1, self._point.train.learning_rate)
             with self._clock.phase("build"):
                 self._trainers[key] = self._engine.trainer(

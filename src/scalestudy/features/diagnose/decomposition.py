@@ -359,8 +359,6 @@ def decompose(
 def slow_rank(diagnosis: Diagnosis) -> RankSpeed | None:
     """Return the worker that is significantly slower than the others, by `SLOW` or more; None if none is."""
     slowest = max(diagnosis.ranks, key=lambda rank: rank.seconds)
-    return (
-        slowest
-        if slowest.ratio.value >= SLOW and (slowest.ratio.low or 0) > 1
-        else None
-    )
+    if slowest.ratio.value >= SLOW and (slowest.ratio.low or 0) > 1:
+        return slowest
+    return None

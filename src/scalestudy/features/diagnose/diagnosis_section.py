@@ -83,11 +83,10 @@ def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
         if share.value < LEAST or (share.low or 0) <= 0:
             continue
         for setting, why in _against(part.name, diagnosis):
-            reduced = (
-                0.5 * share.value
-                if setting.startswith("train.batch_size")
-                else share.value
-            )
+            if setting.startswith("train.batch_size"):
+                reduced = 0.5 * share.value
+            else:
+                reduced = share.value
             most = 1 / (1 - min(reduced, 0.99))
             suggested.append(Suggestion(part.name, share.value, setting, why, most))
     return sorted(
@@ -116,11 +115,10 @@ def _against(part: PartName, diagnosis: Diagnosis) -> list[tuple[str, str]]:
         case "imbalance":
             return [("", _imbalance(diagnosis))]
         case "contention":
-            what = (
-                "memory bandwidth, caches and clocks"
-                if terms.device == "cpu"
-                else "the node"
-            )
+            if terms.device == "cpu":
+                what = "memory bandwidth, caches and clocks"
+            else:
+                what = "the node"
             return [
                 (
                     "",

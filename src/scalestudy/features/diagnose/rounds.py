@@ -130,11 +130,10 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
     Raises:
         UserError: If no point has several workers.
     """
-    several = [
-        point
-        for point in points
-        if _loses_efficiency(point) and not point.oversubscribed
-    ]
+    several = []
+    for point in points:
+        if _loses_efficiency(point) and not point.oversubscribed:
+            several.append(point)
     if not several:
         raise UserError(
             "a study with a point of several workers that is not oversubscribed",
@@ -143,13 +142,14 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
         )
     by_size = sorted(several, key=lambda point: (point.workers, -point.seed))
     choice = findings.advice.choice
-    larger = [
-        point
-        for point in by_size
-        if choice
-        and point.workers > choice.workers
-        and _key(point) == choice.key.on(point.workers)
-    ]
+    larger = []
+    for point in by_size:
+        if (
+            choice
+            and point.workers > choice.workers
+            and _key(point) == choice.key.on(point.workers)
+        ):
+            larger.append(point)
     if choice and larger:
         first = min(larger, key=lambda point: (point.workers, point.seed))
         return first, f"the next larger count than is advised ({choice.key.label})"

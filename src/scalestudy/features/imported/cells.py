@@ -78,9 +78,10 @@ def _value(role: str, cell: Any, factor: float) -> Any:
         number = number_of(cell.rstrip().removesuffix("%"))
     if number is None and role in TIMES and isinstance(cell, str):
         number, factor = _clock_time(cell), 1.0
-    why = (
-        "which is not a number" if number is None else _objection(role, number * factor)
-    )
+    if number is None:
+        why = "which is not a number"
+    else:
+        why = _objection(role, number * factor)
     if number is None or why:
         raise ValueError(f"{role} is {printable_name(str(cell).strip())}, {why}")
     return int(number) if role in WHOLE else number * factor
@@ -90,19 +91,15 @@ def _objection(role: str, number: float) -> str:
     """Return why a number cannot be a value of a role; "" if it can."""
     if role in WHOLE:
         is_whole = abs(number) < 2**53 and number == int(number)
-        return (
-            ""
-            if is_whole and (role not in COUNTS or 0 < number < MOST)
-            else "which is not a count"
-        )
+        if is_whole and (role not in COUNTS or 0 < number < MOST):
+            return ""
+        return "which is not a count"
     if isnan(number):
         return "which is not a number"
     if role in POSITIVE and not LEAST < number < MOST:
-        return (
-            "which is no plausible time or throughput"
-            if number > 0
-            else "which is not above 0"
-        )
+        if number > 0:
+            return "which is no plausible time or throughput"
+        return "which is not above 0"
     return f"beyond {MOST:g}" if role == "quality" and abs(number) > MOST else ""
 
 

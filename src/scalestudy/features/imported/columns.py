@@ -176,11 +176,10 @@ def options_of(
             raise UserError(wanted, repr(text), "Correct --column.")
         pairs[role] = name
     try:
-        accepted = (
-            None
-            if margin is None
-            else QualityMargin.parse(margin if "%" in margin else float(margin))
-        )
+        if margin is None:
+            accepted = None
+        else:
+            accepted = QualityMargin.parse(margin if "%" in margin else float(margin))
     except ValueError:
         wanted = "a number above 0 in units of the metric, or a percentage"
         raise UserError(wanted, repr(margin), "Correct --quality-margin.") from None

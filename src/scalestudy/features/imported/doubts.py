@@ -25,11 +25,10 @@ def refuse_unclear_throughput(readings: Sequence[Reading]) -> None:
         UserError: A column may be either.
     """
     for per_worker in (False, True):
-        alike = [
-            reading
-            for reading in readings
-            if reading.throughput and reading.per_worker == per_worker
-        ]
+        alike = []
+        for reading in readings:
+            if reading.throughput and reading.per_worker == per_worker:
+                alike.append(reading)
         growths = _growths(
             [run for reading in alike for run in reading.runs], per_worker=per_worker
         )
@@ -56,9 +55,10 @@ def _growths(runs: Sequence[Run], *, per_worker: bool) -> list[float]:
     for run in runs:
         result = run.result
         if result.throughput is not None:
-            stated = (
-                result.throughput / result.workers if per_worker else result.throughput
-            )
+            if per_worker:
+                stated = result.throughput / result.workers
+            else:
+                stated = result.throughput
             series[result.strategy, repr(result.swept)].setdefault(
                 result.workers, stated
             )

@@ -157,10 +157,8 @@ def _split_header(lines: Sequence[_Line]) -> tuple[list[str], list[_Line]]:
 
 
 def _has_number(cells: Sequence[str]) -> bool:
-    return any(
-        re.fullmatch(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?", cell)
-        for cell in cells
-    )
+    number = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
+    return any(number.fullmatch(cell) for cell in cells)
 
 
 def _has_decimal_commas(lines: Sequence[Sequence[str]], path: Path) -> bool:

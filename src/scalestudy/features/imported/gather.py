@@ -138,11 +138,10 @@ def _files(source: str) -> list[tuple[Path, bool]]:
         raise UserError(
             "a file or a folder", seen, "Save its contents to a file first."
         )
-    found = (
-        [path]
-        if path.is_dir()
-        else [Path(name) for name in glob.glob(str(path), recursive=True)]
-    )
+    if path.is_dir():
+        found = [path]
+    else:
+        found = [Path(name) for name in glob.glob(str(path), recursive=True)]
     if not found:
         raise UserError(
             "a file that exists", printable(source), "Correct the name after --from."
@@ -167,9 +166,10 @@ def _files_in(folder: Path) -> list[Path]:
         action = "Compare them: scalestudy compare FILE DIR"
         raise UserError("numbers measured elsewhere after --from", seen, action)
     paths = [path.relative_to(folder) for path in folder.rglob("*")]
-    visible = [
-        path for path in paths if not any(part.startswith(".") for part in path.parts)
-    ]
+    visible = []
+    for path in paths:
+        if not any(part.startswith(".") for part in path.parts):
+            visible.append(path)
     return [folder / path for path in sorted(visible, key=_in_order)]
 
 
@@ -277,11 +277,10 @@ def _sentences(read: Sequence[tuple[str, Reading]]) -> list[str]:
 
 
 def _named(items: Sequence[str], between: str = "; ") -> str:
-    rest = (
-        f"{between}and {len(items) - MOST_NAMED} more"
-        if len(items) > MOST_NAMED
-        else ""
-    )
+    if len(items) > MOST_NAMED:
+        rest = f"{between}and {len(items) - MOST_NAMED} more"
+    else:
+        rest = ""
     return between.join(items[:MOST_NAMED]) + rest
 
 
@@ -296,11 +295,9 @@ _BASES: dict[Basis, str] = {
 def section(findings: Findings) -> Section | None:
     """Return how the files were read; None if nothing was imported."""
     lines = (*findings.assumptions, *findings.readings)
-    return (
-        Section("How the numbers were read", (Items(lines),), name="readings")
-        if lines
-        else None
-    )
+    if lines:
+        return Section("How the numbers were read", (Items(lines),), name="readings")
+    return None
 
 
 def about(findings: Findings) -> list[str]:

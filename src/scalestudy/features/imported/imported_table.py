@@ -114,9 +114,10 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
         runs, times = [run_of_row(facts, row) for row in rows], None
     else:
         groups = _runs_of_epochs(rows, columns, file)
-        column = (
-            columns["training_seconds"].name if "training_seconds" in columns else ""
-        )
+        if "training_seconds" in columns:
+            column = columns["training_seconds"].name
+        else:
+            column = ""
         times = times_of_epochs(groups, file, column)
         runs = [run_of_epochs(facts, group, times) for group in groups]
     remarks = (
@@ -248,9 +249,10 @@ def _runs_of_epochs(
     groups = by_point(rows)
     counter = next((role for role in ("epoch", "epochs") if role in columns), None)
     for group in groups:
-        counted = [
-            row.values[counter] for row in group if counter and counter in row.values
-        ]
+        counted = []
+        for row in group:
+            if counter and counter in row.values:
+                counted.append(row.values[counter])
         if len(set(counted)) < len(counted):
             action = "Tell runs apart by a column `seed`, or write a file for each."
             wanted, seen = (
@@ -338,9 +340,8 @@ def _remarks(
 def _not_used(names: Sequence[str]) -> Iterator[str]:
     named = [printable_name(name) for name in names if name.strip()]
     if named:
-        rest = (
-            f" and {len(named) - MOST_COLUMNS} more"
-            if len(named) > MOST_COLUMNS
-            else ""
-        )
+        if len(named) > MOST_COLUMNS:
+            rest = f" and {len(named) - MOST_COLUMNS} more"
+        else:
+            rest = ""
         yield f"Not used: {', '.join(named[:MOST_COLUMNS])}{rest}."

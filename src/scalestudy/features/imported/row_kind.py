@@ -101,11 +101,10 @@ def _are_counted(
 def texts_of(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[str]:
     """Return the columns without a role that tell runs with a row for each epoch apart."""
     cells = {name: [row.row.cells.get(name) for row in rows] for name in unused}
-    swept = [
-        name
-        for name in unused
-        if is_swept_by_name(name) and len(set(map(str, cells[name]))) > 1
-    ]
+    swept = []
+    for name in unused:
+        if is_swept_by_name(name) and len(set(map(str, cells[name]))) > 1:
+            swept.append(name)
     return [name for name in unused if name in swept or recurring_texts(cells[name])]
 
 

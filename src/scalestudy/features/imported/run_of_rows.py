@@ -69,11 +69,10 @@ def times_of_epochs(
 def _times_of(
     rows: Sequence[ParsedRow],
 ) -> Literal["run", "start", "epoch", "rising"] | None:
-    times = [
-        row.values["training_seconds"]
-        for row in rows
-        if "training_seconds" in row.values
-    ]
+    times = []
+    for row in rows:
+        if "training_seconds" in row.values:
+            times.append(row.values["training_seconds"])
     if not times:
         return None
     if len(set(times)) == 1:
@@ -91,9 +90,10 @@ def run_of_epochs(facts: FileFacts, rows: Sequence[ParsedRow], times: TimesOf) -
     epochs, elapsed = [], 0.0
     for number, (row, taken) in enumerate(zip(rows, seconds, strict=True), start=1):
         values, elapsed = row.values, elapsed + (taken or 0.0)
-        validation = (
-            {"loss": values["validation_loss"]} if "validation_loss" in values else {}
-        )
+        if "validation_loss" in values:
+            validation = {"loss": values["validation_loss"]}
+        else:
+            validation = {}
         if "quality" in values and not is_final:
             validation[facts.metric] = values["quality"]
         outcome = EpochOutcome(
@@ -107,9 +107,10 @@ def run_of_epochs(facts: FileFacts, rows: Sequence[ParsedRow], times: TimesOf) -
         epochs.append(outcome)
     steady = [taken for taken in seconds[1:] if taken is not None]
     rates = [row.values["throughput"] for row in rows[1:] if "throughput" in row.values]
-    last = {
-        role: value for role, value in rows[-1].values.items() if role not in OF_RUNS
-    }
+    last = {}
+    for role, value in rows[-1].values.items():
+        if role not in OF_RUNS:
+            last[role] = value
     last["epochs"] = len(rows)
     last["quality"] = next(
         (quality for quality in reversed(qualities) if quality is not None), None

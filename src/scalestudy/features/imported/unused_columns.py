@@ -70,9 +70,10 @@ def separating(rows: Sequence[ParsedRow], names: Sequence[str]) -> list[str]:
 
 
 def _differs(name: str, groups: Sequence[Sequence[ParsedRow]]) -> bool:
-    return any(
-        len({str(row.row.cells.get(name)) for row in group}) > 1 for group in groups
-    )
+    def values(group: Sequence[ParsedRow]) -> set[str]:
+        return {str(row.row.cells.get(name)) for row in group}
+
+    return any(len(values(group)) > 1 for group in groups)
 
 
 def _describes_repeats(name: str) -> bool:
@@ -102,20 +103,16 @@ def set_swept(rows: Sequence[ParsedRow], names: Sequence[str]) -> None:
 def plain_value(value: Any) -> Any:
     """Return a swept value as in a study file; cells of CSV files are numbers, true, false or texts."""
     if not isinstance(value, str):
-        return (
-            value
-            if isinstance(value, bool | int | float) or value is None
-            else printable_name(str(value))
-        )
+        if isinstance(value, bool | int | float) or value is None:
+            return value
+        return printable_name(str(value))
     try:
         parsed = json.loads(value)
     except (ValueError, RecursionError):
         return printable_name(value.strip())
-    return (
-        parsed
-        if isinstance(parsed, bool | int | float | str)
-        else printable_name(value.strip())
-    )
+    if isinstance(parsed, bool | int | float | str):
+        return parsed
+    return printable_name(value.strip())
 
 
 def sweep_roles(rows: Sequence[ParsedRow]) -> list[str]:

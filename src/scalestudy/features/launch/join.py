@@ -47,11 +47,10 @@ def torchrun_variables(
             "Set MASTER_PORT to a free port, the same for all processes.",
         )
     address = find_address(placement)
-    nodes = (
-        len(set(placement.hosts))
-        if all(placement.hosts)
-        else placement.size // placement.local_size
-    )
+    if all(placement.hosts):
+        nodes = len(set(placement.hosts))
+    else:
+        nodes = placement.size // placement.local_size
     values = {
         "RANK": placement.rank,
         "WORLD_SIZE": placement.size,

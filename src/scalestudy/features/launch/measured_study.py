@@ -94,9 +94,10 @@ def script_here() -> ScriptText:
         raise UserError(
             "a script in a file", "none", "Save the code to a file, and run that."
         )
-    arguments = (
-        sys.argv[1:] if GIVEN not in os.environ else shlex.split(os.environ[GIVEN])
-    )
+    if GIVEN not in os.environ:
+        arguments = sys.argv[1:]
+    else:
+        arguments = shlex.split(os.environ[GIVEN])
     if SOURCE in os.environ:
         return ScriptText(file.absolute(), tuple(arguments), os.environ[SOURCE])
     return script_text(file, arguments)
@@ -223,12 +224,11 @@ def _study(name: str, point: Point) -> Study:
 def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], str]:
     """Return a study of these points and its text. Of points with equal names, the last is kept."""
     named = {point.name: point for point in points}
-    other = {
-        name: list(dict.fromkeys(point.swept.get(name, "") for point in named.values()))
-        for name in dict.fromkeys(
-            name for point in named.values() for name in point.swept
+    other = {}
+    for name in dict.fromkeys(name for point in named.values() for name in point.swept):
+        other[name] = list(
+            dict.fromkeys(point.swept.get(name, "") for point in named.values())
         )
-    }
     sweep = SweepSettings(
         strategy=tuple(dict.fromkeys(point.strategy for point in named.values())),
         workers=tuple(sorted({point.workers for point in named.values()})),
@@ -291,9 +291,10 @@ class EpochCounts:
     @property
     def share(self) -> Share:
         """Its part of the work."""
-        loss = (
-            self.loss / self.samples if self.loss is not None and self.samples else None
-        )
+        if self.loss is not None and self.samples:
+            loss = self.loss / self.samples
+        else:
+            loss = None
         return Share(self.samples, self.steps, loss, self.shared, self.joined)
 
 

@@ -157,11 +157,10 @@ def strategy_of(file: Path, strategy: str | None, workers: int) -> str:
     startable = startable_strategies()
     if strategy is not None and strategy not in startable:
         close = suggestion(strategy, startable)
-        remedy = (
-            f"Did you mean {close}?"
-            if close
-            else "Name how the script distributes its training."
-        )
+        if close:
+            remedy = f"Did you mean {close}?"
+        else:
+            remedy = "Name how the script distributes its training."
         raise UserError(f"--strategy {', '.join(startable)}", strategy, remedy)
     found = find_strategy(file, strategy)
     refuse_alone(file, found.name, workers)
@@ -180,11 +179,12 @@ def sweep_of(
 
     `given` holds further arguments of `script_of`.
     """
-    scripts = [
-        script_of(file, arguments, workers=count, seed=seed, **given)
-        for count in workers
-        for seed in seeds
-    ]
+    scripts = []
+    for count in workers:
+        for seed in seeds:
+            scripts.append(
+                script_of(file, arguments, workers=count, seed=seed, **given)
+            )
     order = RunOrder.drawn_from(file.name).arrange([script.point for script in scripts])
     # First the fewest workers: only beside their samples it shows if others read everything on each worker.
     order.sort(
@@ -240,11 +240,10 @@ def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
 def _result_of(script: Script) -> Result | None:
     """Return the result of a measured script's newest finished run, if there is one."""
     path = folder_path(script_text(Path(script.file), script.arguments), script.out)
-    finished = (
-        finished_run(StudyFolder.open(path).runs(script.point.name))
-        if path.exists()
-        else None
-    )
+    if path.exists():
+        finished = finished_run(StudyFolder.open(path).runs(script.point.name))
+    else:
+        finished = None
     return finished[1] if finished else None
 
 
@@ -367,11 +366,10 @@ def run_script(script: Script, on_note: OnNote) -> None:
             )
             raise
     failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
-    ended = [
-        rank
-        for rank in range(last + 1)
-        if script_process.done_file(folder, rank).exists()
-    ]
+    ended = []
+    for rank in range(last + 1):
+        if script_process.done_file(folder, rank).exists():
+            ended.append(rank)
     if failure and ended:
         failure = _with_ended(run, failure, ended)
     measured = _finish_measured(folder, failure)

@@ -165,11 +165,10 @@ def refuse_keras_3(
     else:
         return
     if _legacy(words, variables):
-        mixed = [
-            source.name
-            for source, modules in modules_of.items()
-            if "keras" in _packages(modules)
-        ]
+        mixed = []
+        for source, modules in modules_of.items():
+            if "keras" in _packages(modules):
+                mixed.append(source.name)
         if "tf_keras" in words or not mixed:
             return
         raise UserError(

@@ -58,17 +58,16 @@ def files_of(arguments: Sequence[str]) -> list[ImageItem]:
             )
         inside = [(path, Path(path.name))]
         if path.is_dir():
-            below = [
-                (file, file.relative_to(path))
-                for file in sorted(path.rglob("*"))
-                if file.is_file()
-            ]
-            inside = [
-                (file, name)
-                for file, name in below
-                if name.suffix.lower() in READ_SUFFIXES
-                and not any(map(is_system_name, name.parts))
-            ]
+            below = []
+            for file in sorted(path.rglob("*")):
+                if file.is_file():
+                    below.append((file, file.relative_to(path)))
+            inside = []
+            for file, name in below:
+                if name.suffix.lower() in READ_SUFFIXES and not any(
+                    map(is_system_name, name.parts)
+                ):
+                    inside.append((file, name))
         if not inside:
             raise UserError(
                 "a folder with PNG, JPEG or TIFF images",
@@ -89,11 +88,10 @@ def _named(files: Sequence[tuple[Path, Path]]) -> list[ImageItem]:
     ]
     for name, count in Counter(names).items():
         if count > 1:
-            same = [
-                str(file)
-                for (file, _), other in zip(files, names, strict=True)
-                if other == name
-            ]
+            same = []
+            for (file, _), other in zip(files, names, strict=True):
+                if other == name:
+                    same.append(str(file))
             raise UserError(
                 "images with different names",
                 f"{' and '.join(same[:3])}, which would all be written as {name}",

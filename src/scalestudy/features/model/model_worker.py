@@ -173,9 +173,10 @@ def predict_images(
             try:
                 ready.append(_read(index, item, job))
             except (ScalestudyError, OSError) as error:
-                why = (
-                    error.received if isinstance(error, ScalestudyError) else str(error)
-                )
+                if isinstance(error, ScalestudyError):
+                    why = error.received
+                else:
+                    why = str(error)
                 lines[index] = {"shown": item.shown, "skipped": why}
         for image, values in _compute(model, job, ready, logits=logits):
             lines[image.place] = _write(image, values, job)
@@ -215,11 +216,10 @@ def _compute(
         return
     inputs = np.concatenate([image.inputs for image in ready])
     height, width = job.record.size
-    most = (
-        min(len(job.items), IMAGES_AT_ONCE)
-        if len(inputs) == len(ready)
-        else IMAGES_AT_ONCE
-    )
+    if len(inputs) == len(ready):
+        most = min(len(job.items), IMAGES_AT_ONCE)
+    else:
+        most = IMAGES_AT_ONCE
     size = max(1, min(most, PREDICTED_PIXELS // (height * width)))
     outputs = []
     for start in range(0, len(inputs), size):

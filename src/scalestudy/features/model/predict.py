@@ -163,11 +163,10 @@ def as_csv(lines: Sequence[dict[str, Any]], record: ModelRecord) -> str:
     )
     for line in lines:
         numbers = line["shares"] if masks else line["probabilities"]
-        cells = (
-            [line["mask"], line["height"], line["width"]]
-            if masks
-            else [record.class_names[line["class"]]]
-        )
+        if masks:
+            cells = [line["mask"], line["height"], line["width"]]
+        else:
+            cells = [record.class_names[line["class"]]]
         writer.writerow(
             [line["shown"], *cells, *(f"{number:.{DIGITS}f}" for number in numbers)]
         )

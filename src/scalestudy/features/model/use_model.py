@@ -219,11 +219,10 @@ def prepare_like(record: ModelRecord, source: str, listener: Listener) -> Prepar
     Raises:
         UserError: If the source does not exist, or is of another kind.
     """
-    settings = {
-        key: value
-        for key, value in record.data.items()
-        if key in DataSettings.model_fields
-    }
+    settings = {}
+    for key, value in record.data.items():
+        if key in DataSettings.model_fields:
+            settings[key] = value
     # The cache may be relative to the study file, whose folder is unknown here. A record must not name code.
     left_out = {"validation": None, "cache": None, "read": None}
     data = DataSettings.model_validate(settings | left_out | {"source": source})
@@ -351,10 +350,9 @@ def _form_of(model: FoundModel, out: Path) -> str:
     forms = engine_traits(model.record.engine).export_forms
     form = next((name for name, suffix in forms.items() if suffix == out.suffix), None)
     if form is None:
-        known = [
-            suffix or "nothing, for the folder of a SavedModel"
-            for suffix in forms.values()
-        ]
+        known = []
+        for suffix in forms.values():
+            known.append(suffix or "nothing, for the folder of a SavedModel")
         raise UserError(
             f"a name that ends in {' or '.join(known)}", f"{out}", "Correct --out."
         )

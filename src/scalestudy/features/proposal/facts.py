@@ -96,11 +96,9 @@ class ProposalSubject:
             return "its time cannot be compared, or is too uncertain"
         if efficiency < decision.target:
             return f"its cost efficiency is {significant(efficiency, 2)}, below {decision.target:g}"
-        return (
-            f"{decision.choice.label} is faster"
-            if decision.choice
-            else "it advises nothing"
-        )
+        if decision.choice:
+            return f"{decision.choice.label} is faster"
+        return "it advises nothing"
 
     @property
     def planned(self) -> PlannedTraining:
@@ -186,11 +184,10 @@ def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject |
                 row.throughput.value or 0.0,
             ),
         )
-    series = [
-        other
-        for other in rows
-        if (other.strategy, other.key.variant) == (row.strategy, row.key.variant)
-    ]
+    series = []
+    for other in rows:
+        if (other.strategy, other.key.variant) == (row.strategy, row.key.variant):
+            series.append(other)
     return ProposalSubject(
         findings, tuple(sorted(series, key=lambda row: row.workers)), row, options
     )
@@ -205,11 +202,9 @@ def count_runs(rows: Sequence[Row]) -> str:
     if not timings:
         return count_noun(trainings, "run")
     of_timings = count_noun(timings, "timing run")
-    return (
-        f"{count_noun(trainings, 'training')} and {of_timings}"
-        if trainings
-        else of_timings
-    )
+    if trainings:
+        return f"{count_noun(trainings, 'training')} and {of_timings}"
+    return of_timings
 
 
 class Missing(NamedTuple):
@@ -257,11 +252,10 @@ class PanelColumn(NamedTuple):
             # Three significant digits for every value; six decimals at most.
             values = [estimate.value for estimate in estimates if estimate.value]
             smallest = min(map(abs, values), default=1.0)
-            digits = (
-                decimals(values)
-                if smallest >= 0.5
-                else min(6, 2 - floor(log10(smallest)))
-            )
+            if smallest >= 0.5:
+                digits = decimals(values)
+            else:
+                digits = min(6, 2 - floor(log10(smallest)))
         cells = (with_interval(estimate, digits) for estimate in estimates)
         return ["" if cell == NOT_AVAILABLE else cell for cell in cells]
 
@@ -292,11 +286,10 @@ def _of_gpus(
     def value(subject: ProposalSubject, row: Row) -> float | None:
         runs = subject.runs(row)
         values = [getattr(use, name) for run in runs for use in run.gpus]
-        return (
-            sum(values) / len(runs if by_run else values)
-            if values and None not in values
-            else None
-        )
+        if not values or None in values:
+            return None
+        mean: float = sum(values) / len(runs if by_run else values)
+        return mean
 
     return value
 
@@ -384,11 +377,10 @@ def _quantity(name: str) -> Callable[[ProposalSubject], Fact]:
                 "the requested row is itself the baseline of the speed-up", remedy
             )
         estimate = column.estimate(subject, subject.row)
-        digits = (
-            decimals([estimate.value or 0.0])
-            if column.digits is None
-            else column.digits
-        )
+        if column.digits is None:
+            digits = decimals([estimate.value or 0.0])
+        else:
+            digits = column.digits
         return with_ends(estimate, digits) or Missing(
             f"no value for {column.title}", column.remedy
         )
@@ -400,11 +392,11 @@ def _beyond_node(subject: ProposalSubject) -> Fact:
     most = max((subject.nodes(row) or 0 for row in subject.rows), default=0)
     if most > 1:
         return count_noun(most, "node")
-    return (
-        Missing("all runs stayed on one node", "Run it on two nodes, through a queue.")
-        if most
-        else NODES
-    )
+    if most:
+        return Missing(
+            "all runs stayed on one node", "Run it on two nodes, through a queue."
+        )
+    return NODES
 
 
 def _hardware(subject: ProposalSubject) -> Fact:
@@ -433,11 +425,9 @@ def _repeated(subject: ProposalSubject) -> Fact:
     if least < 2:
         return Missing("a point was run only once, so its spread is unknown", REPEATED)
     if any(row.timings for row in subject.rows):
-        return (
-            f"{least} to {most} repeats, timing runs among them"
-            if least < most
-            else f"{most} repeats"
-        )
+        if least < most:
+            return f"{least} to {most} repeats, timing runs among them"
+        return f"{most} repeats"
     splits = any(run.result.swept.keys() & REPEATS for run in subject.findings.runs)
     repeats = "repeats (seeds and splits)" if splits else "seeds"
     return f"{most} {repeats}" if least == most else f"{least} to {most} {repeats}"
@@ -461,17 +451,16 @@ def _quality(subject: ProposalSubject) -> Fact:
     other = subject.row.quality_of
     if text and other:
         return f"{metric} {text} (measured on {other.label}, whose updates are equal)"
-    return (
-        f"{metric} {text}"
-        if text
-        else Missing(f"a run ended without a finite {metric}", REPEATED)
-    )
+    if text:
+        return f"{metric} {text}"
+    return Missing(f"a run ended without a finite {metric}", REPEATED)
 
 
 def _verdict(subject: ProposalSubject) -> Fact:
-    reference = (
-        None if subject.verdict.kind == "reference" else subject.verdict.reference
-    )
+    if subject.verdict.kind == "reference":
+        reference = None
+    else:
+        reference = subject.verdict.reference
     return subject.verdict.sentence + (
         f" (against {reference.label})" if reference else ""
     )

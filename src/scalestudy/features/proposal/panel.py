@@ -163,13 +163,12 @@ def resource_request(
     charge, measured = options.charge or panel.charge, subject.epochs(row)
     # A row whose quality was settled with few trainings says nothing about how many seeds are wanted.
     seeds = options.seeds or (1 if row.timings else row.runs)
-    seeds_from = (
-        "`--seeds`"
-        if options.seeds
-        else "`--seeds`, default"
-        if row.timings
-        else "as in this study"
-    )
+    if options.seeds:
+        seeds_from = "`--seeds`"
+    elif row.timings:
+        seeds_from = "`--seeds`, default"
+    else:
+        seeds_from = "as in this study"
     unit, cores = _unit(subject, panel)
     useful = options.runs * seeds * hours * base * cores
     exact = useful * charge * (1 + options.reserve)
@@ -274,13 +273,12 @@ def _assumed(subject: ProposalSubject) -> tuple[str, ...]:
     if ranks and not any(rank.device_uuids for rank in ranks):
         granted = {len(rank.cpus) for rank in ranks}
         cores = granted.pop() if len(granted) == 1 else 0
-        hour = (
-            f"{cores} core-hours"
-            if cores > 1
-            else "a core-hour"
-            if cores
-            else "one of all its cores"
-        )
+        if cores > 1:
+            hour = f"{cores} core-hours"
+        elif cores:
+            hour = "a core-hour"
+        else:
+            hour = "one of all its cores"
         sentences.append(
             f"The runs computed on processors, without GPUs: an hour of a worker is {hour}."
         )

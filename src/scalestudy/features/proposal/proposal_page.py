@@ -120,9 +120,10 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions) -> Propos
     for title, parts in panel.sections():
         inner: list[Block] = []
         for asks, template in parts:
-            content = (
-                _render(template, names) if subject else PartContent(missing=(NO_RUN,))
-            )
+            if subject:
+                content = _render(template, names)
+            else:
+                content = PartContent(missing=(NO_RUN,))
             inner += content.blocks
             gaps += [Gap(asks, tuple(content.missing))] if content.missing else []
         blocks += [Section(title, tuple(inner))] if inner else []
@@ -218,9 +219,9 @@ def _figure(subject: ProposalSubject, name: str) -> PartContent:
         figures = FIGURES[name](subject.findings) if len(subject.rows) > 1 else []
     drawn = next((Drawing(figure) for figure in figures if figure.name == name), None)
     why = f"there is nothing to draw in the figure `{name}`"
-    return (
-        PartContent((drawn,)) if drawn else PartContent(missing=(Missing(why, CURVE),))
-    )
+    if drawn:
+        return PartContent((drawn,))
+    return PartContent(missing=(Missing(why, CURVE),))
 
 
 def _check(names: Sequence[str], known: dict[str, Any], what: str) -> None:

@@ -91,9 +91,10 @@ def to_settle(row: Row, judged: Mapping[int, Row], recipes: Sequence[TunedRate])
             f" --settle {2 * row.runs}."
         )
     seconds = seconds_to_settle(judged, recipes, row)
-    time = (
-        f", about {duration(seconds)} of trainings one after another" if seconds else ""
-    )
+    if seconds:
+        time = f", about {duration(seconds)} of trainings one after another"
+    else:
+        time = ""
     return (
         f"{start}. As far as seeds spread, that takes about {needed} seeds of both numbers of workers{time}:"
         f" --settle {needed}."
@@ -118,11 +119,10 @@ def recipe_file(
         "learning_rate_scaling": rule,
         "warmup_epochs": warmup,
     }
-    able = [
-        name
-        for name in study.sweep.strategy
-        if workers <= (traits(name).most_workers or workers)
-    ]
+    able = []
+    for name in study.sweep.strategy:
+        if workers <= (traits(name).most_workers or workers):
+            able.append(name)
     swept = {
         "workers": (workers,),
         "other": {},

@@ -80,9 +80,10 @@ class Search:
         ):
             return 0, found[: self.trials - len(scores[0])]
         for rung in (1, 2):
-            missing = [
-                trial for trial in self._kept(rung, scores) if trial not in scores[rung]
-            ]
+            missing = []
+            for trial in self._kept(rung, scores):
+                if trial not in scores[rung]:
+                    missing.append(trial)
             if missing:
                 return rung, missing
         return 2, []
@@ -118,16 +119,19 @@ class Search:
     def _is_among(self, trial: RateTrial, others: Sequence[RateTrial]) -> bool:
         """Whether a trial is one of these, or trains in the same way but for a few per cent of the rate."""
         alike = max(WARMUPS) * self.updates < 1.5  # a warm-up of one update is none
-        return any(
-            (alike or trial.warmup == other.warmup)
-            and abs(math.log2(trial.peak(self.kappa) / other.peak(self.kappa))) < 1 / 8
-            and (
-                not self.adapts
-                or self.kappa == 1
-                or (trial.rule == "sqrt") == (other.rule == "sqrt")
-            )
-            for other in others
-        )
+        for other in others:
+            if (
+                (alike or trial.warmup == other.warmup)
+                and abs(math.log2(trial.peak(self.kappa) / other.peak(self.kappa)))
+                < 1 / 8
+                and (
+                    not self.adapts
+                    or self.kappa == 1
+                    or (trial.rule == "sqrt") == (other.rule == "sqrt")
+                )
+            ):
+                return True
+        return False
 
 
 def rank(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
@@ -324,10 +328,9 @@ def plan_trials(
     """The study of these trials, with their points in the order of trials and seeds."""
     study = planned.request.study
     settings = [planned.settings(trial, epochs) for trial in trials]
-    swept = {
-        name: sorted({values[place] for values in settings})
-        for place, name in enumerate(SEARCHED)
-    }
+    swept = {}
+    for place, name in enumerate(SEARCHED):
+        swept[name] = sorted({values[place] for values in settings})
     others = study.train.model_dump(
         exclude={name.removeprefix("train.") for name in SEARCHED}
     )
@@ -382,9 +385,10 @@ def _run(
             action,
         )
     pairs = [(trial, seed) for trial in trials for seed in seeds]
-    ended = [
-        run for name in names for run in runs_of(overview.of(name), made.request.target)
-    ]
+    ended = []
+    for name in names:
+        for run in runs_of(overview.of(name), made.request.target):
+            ended.append(run)
     return dict(zip(pairs, ended, strict=True))
 
 

@@ -39,9 +39,10 @@ def seconds_to_settle(
     for recipe in recipes:
         if recipe.workers not in (row.workers, verdict.reference.workers):
             continue
-        known = [
-            run.wall_seconds for run in recipe.runs if run.wall_seconds is not None
-        ]
+        known = []
+        for run in recipe.runs:
+            if run.wall_seconds is not None:
+                known.append(run.wall_seconds)
         if not known:
             return None
         seconds += fmean(known) * max(0, verdict.needed - rows[recipe.workers].runs)
