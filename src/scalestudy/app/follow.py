@@ -28,6 +28,9 @@ from scalestudy.store.study_folder import StudyFolder
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
+SHARE = 0.2
+"""Largest share of the time spent reading the folder: a slow file system is read less often."""
+
 
 class ProgressCallback(Protocol):
     """Receives how much of `total` (if known) is done."""
@@ -71,10 +74,6 @@ class Listener:
 
     def reported(self, folder: StudyFolder, findings: "Findings", page: Path) -> None:
         """Report that the report has been written, and the path of its page."""
-
-
-SHARE = 0.2
-"""Largest share of the time spent reading the folder: a slow file system is read less often."""
 
 
 def follow(path: Path, listener: Listener, *, until_one_ends: bool = False) -> Overview:

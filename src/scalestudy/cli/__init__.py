@@ -30,23 +30,6 @@ GROUPS = {
     "Machine": ("check", "site", "docs"),
 }
 """Groups of commands in `--help`."""
-
-
-class _MainGroup(CommandGroup):
-    headings = GROUPS
-
-
-app = typer.Typer(
-    name="scalestudy",
-    cls=_MainGroup,
-    help="Train one Keras or PyTorch model on many workers, and measure what each added worker gains.",
-    epilog=OVERVIEW,
-    no_args_is_help=True,
-    add_completion=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": report_commands.demo_command,
     "init": study_commands.init_command,
@@ -64,6 +47,28 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "check": machine_commands.check_command,
     "docs": machine_commands.docs_command,
 }
+NAMED = {
+    "model": model_commands.model_app,
+    "data": model_commands.data_app,
+    "site": machine_commands.site_app,
+}
+
+
+class _MainGroup(CommandGroup):
+    headings = GROUPS
+
+
+app = typer.Typer(
+    name="scalestudy",
+    cls=_MainGroup,
+    help="Train one Keras or PyTorch model on many workers, and measure what each added worker gains.",
+    epilog=OVERVIEW,
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 for name, command in COMMANDS.items():
     app.command(name)(command)
 app.command("logs", context_settings={"allow_extra_args": True})(
@@ -72,11 +77,6 @@ app.command("logs", context_settings={"allow_extra_args": True})(
 app.command("launch", context_settings={"allow_interspersed_args": False})(
     run_commands.launch_command
 )
-NAMED = {
-    "model": model_commands.model_app,
-    "data": model_commands.data_app,
-    "site": machine_commands.site_app,
-}
 for name, group in NAMED.items():
     app.add_typer(group, name=name)
 for prefix, group in {

@@ -68,6 +68,21 @@ scalestudy data show path/to/images --out data.html
 scalestudy data prepare study.toml          # for jobs without a network
 scalestudy site init --out my-site.toml
 """
+KINDS = {
+    "str": "TEXT",
+    "path": "PATH",
+    "int": "N",
+    "int range": "N",
+    "float": "X",
+    "float range": "X",
+}
+"""Words for the types of values whose options have none of their own."""
+RANGES = (
+    (re.compile(r"\bx>=1e-09\b"), "above 0"),
+    (re.compile(r"\bx>=(\S+?)(?=[];])"), r"at least \1"),
+    (re.compile(r"([^\s;[]+)<=x<=([^\s;]+?)(?=[];])"), r"\1 to \2"),
+)
+"""Ranges of numbers as Typer writes them, and as words."""
 
 
 def epilog(command: str) -> str:
@@ -115,23 +130,6 @@ class StrictCommand(TyperCommand):
             if rows := help_records(self, ctx, kind):
                 with formatter.section(title):
                     formatter.write_dl(rows)
-
-
-KINDS = {
-    "str": "TEXT",
-    "path": "PATH",
-    "int": "N",
-    "int range": "N",
-    "float": "X",
-    "float range": "X",
-}
-"""Words for the types of values whose options have none of their own."""
-RANGES = (
-    (re.compile(r"\bx>=1e-09\b"), "above 0"),
-    (re.compile(r"\bx>=(\S+?)(?=[];])"), r"at least \1"),
-    (re.compile(r"([^\s;[]+)<=x<=([^\s;]+?)(?=[];])"), r"\1 to \2"),
-)
-"""Ranges of numbers as Typer writes them, and as words."""
 
 
 def help_records(command: Any, ctx: Any, kind: str) -> list[tuple[str, str]]:

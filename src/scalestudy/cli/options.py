@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from scalestudy.config.settings import PlanSettings
     from scalestudy.store.study_folder import StudyFolder
 
+MOST_WORKERS = 100_000
+RECORDED_EPOCHS = (
+    "a study for --epochs and --samples, since its runs recorded their epochs"
+)
+"""What is expected with these options."""
+
 
 def option(
     text: str,
@@ -35,7 +41,6 @@ def argument(text: str, metavar: str | None = None, default: str | bool = True) 
     return typer.Argument(help=text, metavar=metavar, show_default=default)
 
 
-MOST_WORKERS = 100_000
 StudyFile = Annotated[Path, argument("Study file.")]
 ResultsOption = Annotated[
     Path | None,
@@ -193,10 +198,6 @@ SamplesOption = Annotated[
         min=1,
     ),
 ]
-RECORDED_EPOCHS = (
-    "a study for --epochs and --samples, since its runs recorded their epochs"
-)
-"""What is expected with these options."""
 
 
 def plan_given(

@@ -31,6 +31,13 @@ STYLES = {
     "corrupt": "bold red",
 }
 """Style of each state in a terminal."""
+MOST_REASONS = 5
+FEWEST_REASONS = 3
+"""Number of reasons that are shown even on a small terminal."""
+OPEN = ("queued", "missing")
+JOB_WIDTH = 24
+"""Least width of the column of jobs, whose words wrap."""
+FEWEST_ROWS = 3
 
 
 def silence(overview: Overview) -> str:
@@ -41,12 +48,6 @@ def silence(overview: Overview) -> str:
     else:
         last = "it has never answered"
     return f"{overview.silent} does not answer ({overview.error}); {last}."
-
-
-MOST_REASONS = 5
-FEWEST_REASONS = 3
-"""Number of reasons that are shown even on a small terminal."""
-OPEN = ("queued", "missing")
 
 
 def _age(row: PointLine) -> str:
@@ -88,9 +89,6 @@ LEFT = _Column(
 COLUMNS = (NAME, STATE, BAR, RATE, QUALITY, LEFT, SIGN, JOB)
 DROPPED = (BAR, RATE, SIGN, QUALITY, LEFT, JOB)
 """Columns that a narrow terminal does without, in this order, so that names and states stay whole."""
-JOB_WIDTH = 24
-"""Least width of the column of jobs, whose words wrap."""
-FEWEST_ROWS = 3
 
 
 def overview_table(overview: Overview, height: int) -> RenderableType:

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("table", "json", "markdown", "html")
+LEGEND = """\
+n: workers, here GPUs. time, cost: of one training, the cost in GPU-hours. cost eff.: cost of the cheapest
+one-worker row, divided by that of this row. S: speed-up over one worker of the same strategy. E: S/n."""
+NEXT = "Next: scalestudy init && scalestudy run study.toml   # a small study on this machine, in minutes"
 
 
 def report_command(
@@ -336,12 +340,6 @@ def _side(path: Path) -> "Side":
         read_study(folder),
         settings_of(folder.study) | sources,
     )
-
-
-LEGEND = """\
-n: workers, here GPUs. time, cost: of one training, the cost in GPU-hours. cost eff.: cost of the cheapest
-one-worker row, divided by that of this row. S: speed-up over one worker of the same strategy. E: S/n."""
-NEXT = "Next: scalestudy init && scalestudy run study.toml   # a small study on this machine, in minutes"
 
 
 def demo_command(

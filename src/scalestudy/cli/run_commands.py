@@ -48,6 +48,11 @@ BudgetOption = Annotated[
         "the cost of five seeds of the grid",
     ),
 ]
+OPTION = re.compile(
+    r"-n\d*|--(workers|seeds?|device|strategy|cpus-per-worker|weak-scaling|private-network|out|help)(=.*)?",
+    re.DOTALL,
+)
+"""Options of `launch`; after the script, they would be passed to the script."""
 
 
 def run_study_command(
@@ -288,13 +293,6 @@ def _show_scripts(
                 expected, f"{error.filename}", "Name another folder, or remove them."
             ) from None
     out().print(f"{len(found)} job scripts are in {folder}", markup=False)
-
-
-OPTION = re.compile(
-    r"-n\d*|--(workers|seeds?|device|strategy|cpus-per-worker|weak-scaling|private-network|out|help)(=.*)?",
-    re.DOTALL,
-)
-"""Options of `launch`; after the script, they would be passed to the script."""
 
 
 def launch_command(

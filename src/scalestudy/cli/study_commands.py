@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from scalestudy.store.run_folder import RunFolder
     from scalestudy.store.study_folder import StudyFolder
 
+MANY = 40
+"""Largest number of points shown individually, unless the user asks for more."""
+LINES = 20
+"""Last lines of a log that are printed."""
+BLOCK = 1 << 16
+"""Bytes at the end of a log that are searched for its last lines."""
+
 
 def init_command(
     file: Annotated[Path, argument("Study file to write.")] = Path("study.toml"),
@@ -65,10 +72,6 @@ def init_command(
         f"Wrote {file}: {study.summary}. Run it with: scalestudy run {file}",
         markup=False,
     )
-
-
-MANY = 40
-"""Largest number of points shown individually, unless the user asks for more."""
 
 
 def status_command(
@@ -198,12 +201,6 @@ def _print_verified(folder: Path, form: str) -> bool:
     last = "all sound" if not wrong else f"{len(wrong)} not sound"
     out().print(f"{len(files)} files: {last}.", style="green" if not wrong else "red")
     return not wrong
-
-
-LINES = 20
-"""Last lines of a log that are printed."""
-BLOCK = 1 << 16
-"""Bytes at the end of a log that are searched for its last lines."""
 
 
 def logs_command(

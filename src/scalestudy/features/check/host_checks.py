@@ -35,6 +35,13 @@ from scalestudy.util.errors import UserError
 
 SPARE_BYTES = 2**30
 """Free space in bytes below which a folder is considered nearly full."""
+PYTHON = ">=3.11,<3.14"
+LONGEST = 300
+"""Maximum number of characters of a quoted line."""
+_CAUSE = re.compile(r"^(Collective ops is aborted by|[\w.]*(Error|Exception):? )")
+"""Start of the last line of errors of TensorFlow and Python."""
+IMPORT_WITHIN = 300
+"""Seconds for the import of a framework from a slow file system."""
 
 
 def count_gpus(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
@@ -120,13 +127,6 @@ def judge_folder(where: str, folder: str, purpose: str) -> Line:
 def present(folder: Path) -> Path:
     """Return a folder, or its nearest parent that exists."""
     return next(path for path in (folder, *folder.parents) if path.is_dir())
-
-
-PYTHON = ">=3.11,<3.14"
-LONGEST = 300
-"""Maximum number of characters of a quoted line."""
-_CAUSE = re.compile(r"^(Collective ops is aborted by|[\w.]*(Error|Exception):? )")
-"""Start of the last line of errors of TensorFlow and Python."""
 
 
 def read_versions(environment: str | None) -> dict[str, str] | str:
@@ -350,10 +350,6 @@ def cause(tail: Sequence[str]) -> str:
     return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[
         -1
     ][:LONGEST]
-
-
-IMPORT_WITHIN = 300
-"""Seconds for the import of a framework from a slow file system."""
 
 
 def refuse_unloadable(library: StrategyLibrary) -> UserError | None:

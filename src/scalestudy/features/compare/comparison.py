@@ -24,6 +24,9 @@ from scalestudy.analysis.statistics import (
 )
 from scalestudy.util.errors import UserError
 
+_ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.source")
+"""Keys that change the speed of a run or the location of its data, but not what it computes."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -73,10 +76,6 @@ def _said(values: Mapping[str, Any], name: str) -> str:
 def setting_differences(first: Side, second: Side) -> list[Difference]:
     """Return the keys whose settings differ."""
     return unlike(first, second, first.asked, second.asked)
-
-
-_ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.source")
-"""Keys that change the speed of a run or the location of its data, but not what it computes."""
 
 
 def unpaired_because(first: Side, second: Side) -> str | None:

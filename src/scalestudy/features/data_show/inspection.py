@@ -36,6 +36,9 @@ _TYPES = {
     "masks": "segmentation: images with masks",
     "classes": "classification: one class for each image",
 }
+MOST_SAMPLES = 10
+"""Maximum number of samples listed in a warning; JSON output lists all."""
+MOST_SIZES = 10
 
 
 @dataclass(frozen=True)
@@ -340,11 +343,6 @@ def _picture(
     return SamplePicture(
         name, f"{size}, {', '.join(shares) or 'nothing labelled'}", small, overlay
     )
-
-
-MOST_SAMPLES = 10
-"""Maximum number of samples listed in a warning; JSON output lists all."""
-MOST_SIZES = 10
 
 
 def inspection_document(

@@ -48,6 +48,15 @@ JOINED: tuple[BlockName, ...] = ("whole", "without input", "without exchange")
 """Blocks of the point's own processes."""
 ALONE: tuple[BlockName, ...] = ("alone", "full", "reference")
 """Blocks that the first worker's process measures alone, before the block "together"."""
+POLL = 0.005
+"""Seconds between two checks for a file of another process."""
+WARM = 2
+"""Calls before a block is timed; the first may compile."""
+IN_FLIGHT = 2
+"""Calls queued on a device before the host waits for the first: as many as are prefetched."""
+OF_ONE: tuple[BlockName, ...] = ("full", "reference")
+"""Blocks of the one-worker run, for any number of workers of the point."""
+WITH_INPUT: tuple[BlockName, ...] = ("whole", "reference")
 
 
 class Ablation(Record):
@@ -99,17 +108,8 @@ class AblationTimes(Record):
         return [block for block in self.blocks if block.name == name]
 
 
-POLL = 0.005
-"""Seconds between two checks for a file of another process."""
-WARM = 2
-"""Calls before a block is timed; the first may compile."""
 FEWEST, MOST = 4, 400
 """Minimum and maximum number of calls in a block."""
-IN_FLIGHT = 2
-"""Calls queued on a device before the host waits for the first: as many as are prefetched."""
-OF_ONE: tuple[BlockName, ...] = ("full", "reference")
-"""Blocks of the one-worker run, for any number of workers of the point."""
-WITH_INPUT: tuple[BlockName, ...] = ("whole", "reference")
 Train = Callable[[Call], SupportsFloat]
 
 

@@ -39,6 +39,8 @@ from scalestudy.util.files import make_inside
 
 FOLDER = "diagnosis"
 PartName = Literal["input", "exchange", "imbalance", "contention", "fixed", "rest"]
+SLOW = 1.05
+"""Ratio to the mean of the other ranks from which a rank is reported as slow."""
 
 
 class IntervalRecord(Record):
@@ -152,10 +154,6 @@ def diagnoses(study: Path) -> list[Diagnosis]:
         key=lambda record: record.made,
         reverse=True,
     )
-
-
-SLOW = 1.05
-"""Ratio to the mean of the other ranks from which a rank is reported as slow."""
 
 
 @dataclass(frozen=True)

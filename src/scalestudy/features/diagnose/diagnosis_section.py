@@ -43,6 +43,38 @@ if TYPE_CHECKING:
 
 LEAST = 0.02
 """Share of a step below which a part is ignored."""
+PARTS = {
+    "input": (
+        "Input",
+        "waiting for batches, and loaders that take cores, beyond what one worker loses to them",
+    ),
+    "exchange": (
+        "Exchange",
+        "summing gradients over workers, as far as it does not overlap with computing",
+    ),
+    "imbalance": ("Imbalance", "each step waits for its slowest worker"),
+    "contention": (
+        "Contention",
+        "workers of a node that slow each other down: memory bandwidth, caches, clocks",
+    ),
+    "fixed": (
+        "Fixed cost",
+        "time of a step that does not depend on the size of its slice",
+    ),
+    "rest": (
+        "Rest",
+        "not separated by the ablations: several workers in one process, threads of the exchange",
+    ),
+}
+"""Title and meaning of each part."""
+HOW = (
+    "Short ablations of the point ran in turn on the same cores and GPUs, each with one part left out: "
+    "as it is; without input (one staged batch handed out again); without exchange (gradients are not "
+    "summed, so weights diverge); then every worker's slice in a process of its own, all at once and one "
+    "alone, and the one-worker run. The differences of their times per step are the parts: they add up to "
+    "1 − E(n). Intervals are 95 % confidence intervals over rounds (Tukey's jackknife, 1958), each of which "
+    "measures all ablations; one round gives none, and no suggestions."
+)
 
 
 class Suggestion(NamedTuple):
@@ -152,40 +184,6 @@ def _imbalance(diagnosis: Diagnosis) -> str:
         f"rank {slow.rank} on {slow.host} (core{'s' * (len(slow.cpus) != 1)} {cores}) takes "
         f"{slow.ratio.value:.2f} times as long as the others: see what else computes there, and its clock"
     )
-
-
-PARTS = {
-    "input": (
-        "Input",
-        "waiting for batches, and loaders that take cores, beyond what one worker loses to them",
-    ),
-    "exchange": (
-        "Exchange",
-        "summing gradients over workers, as far as it does not overlap with computing",
-    ),
-    "imbalance": ("Imbalance", "each step waits for its slowest worker"),
-    "contention": (
-        "Contention",
-        "workers of a node that slow each other down: memory bandwidth, caches, clocks",
-    ),
-    "fixed": (
-        "Fixed cost",
-        "time of a step that does not depend on the size of its slice",
-    ),
-    "rest": (
-        "Rest",
-        "not separated by the ablations: several workers in one process, threads of the exchange",
-    ),
-}
-"""Title and meaning of each part."""
-HOW = (
-    "Short ablations of the point ran in turn on the same cores and GPUs, each with one part left out: "
-    "as it is; without input (one staged batch handed out again); without exchange (gradients are not "
-    "summed, so weights diverge); then every worker's slice in a process of its own, all at once and one "
-    "alone, and the one-worker run. The differences of their times per step are the parts: they add up to "
-    "1 − E(n). Intervals are 95 % confidence intervals over rounds (Tukey's jackknife, 1958), each of which "
-    "measures all ablations; one round gives none, and no suggestions."
-)
 
 
 class StoredDiagnosis(NamedTuple):

@@ -30,6 +30,10 @@ class ParsedRow:
     values: dict[str, Any]
     swept: dict[str, Any] = field(default_factory=dict)
 
+    def cell(self, name: str) -> Any:
+        """The cell of a column as the file has it; None if the row has none."""
+        return self.row.cells.get(name)
+
     @property
     def point(self) -> tuple[Any, ...]:
         """Identifies rows that are repeats or epochs, so far as it is known."""
@@ -60,13 +64,17 @@ def parse_rows(
         try:
             for role, column in columns.items():
                 cell = row.cells.get(column.name)
-                if cell is not None and str(cell).strip().lower() not in MISSING:
+                if not _is_missing(cell):
                     values[role] = _value(role, cell, column.factor)
         except ValueError as error:
             skipped.append(f"{row.place}: {error}")
         else:
             parsed.append(ParsedRow(row, values))
     return parsed, skipped
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or str(cell).strip().lower() in MISSING
 
 
 def _value(role: str, cell: Any, factor: float) -> Any:
@@ -78,29 +86,38 @@ def _value(role: str, cell: Any, factor: float) -> Any:
         number = number_of(cell.rstrip().removesuffix("%"))
     if number is None and role in TIMES and isinstance(cell, str):
         number, factor = _clock_time(cell), 1.0
-    if number is None:
-        why = "which is not a number"
-    else:
+    why = "which is not a number"
+    if number is not None:
         why = _objection(role, number * factor)
     if number is None or why:
         raise ValueError(f"{role} is {printable_name(str(cell).strip())}, {why}")
-    return int(number) if role in WHOLE else number * factor
+    if role in WHOLE:
+        return int(number)
+    return number * factor
 
 
 def _objection(role: str, number: float) -> str:
     """Return why a number cannot be a value of a role; "" if it can."""
     if role in WHOLE:
-        is_whole = abs(number) < 2**53 and number == int(number)
-        if is_whole and (role not in COUNTS or 0 < number < MOST):
-            return ""
-        return "which is not a count"
+        return _objection_to_count(role, number)
     if isnan(number):
         return "which is not a number"
-    if role in POSITIVE and not LEAST < number < MOST:
-        if number > 0:
-            return "which is no plausible time or throughput"
+    if role in POSITIVE and number <= 0:
         return "which is not above 0"
-    return f"beyond {MOST:g}" if role == "quality" and abs(number) > MOST else ""
+    if role in POSITIVE and not LEAST < number < MOST:
+        return "which is no plausible time or throughput"
+    if role == "quality" and abs(number) > MOST:
+        return f"beyond {MOST:g}"
+    return ""
+
+
+def _objection_to_count(role: str, number: float) -> str:
+    # Beyond 2**53 a float no longer holds every whole number.
+    is_whole = abs(number) < 2**53 and number == int(number)
+    in_range = role not in COUNTS or 0 < number < MOST
+    if is_whole and in_range:
+        return ""
+    return "which is not a count"
 
 
 def _clock_time(cell: str) -> float | None:
@@ -116,7 +133,9 @@ def number_of(cell: Any) -> float | None:
     """Return a cell as a number; None if it is none."""
     if isinstance(cell, str) and _IN_THOUSANDS.fullmatch(cell.strip()):
         cell = cell.replace(",", "")
+    if isinstance(cell, bool):  # float(True) would be 1
+        return None
     try:
-        return None if isinstance(cell, bool) else float(cell)
+        return float(cell)
     except (TypeError, ValueError, OverflowError):
         return None

@@ -25,21 +25,22 @@ def refuse_unclear_throughput(readings: Sequence[Reading]) -> None:
         UserError: A column may be either.
     """
     for per_worker in (False, True):
-        alike = []
+        alike: list[Reading] = []
+        runs: list[Run] = []
         for reading in readings:
             if reading.throughput and reading.per_worker == per_worker:
                 alike.append(reading)
-        growths = _growths(
-            [run for reading in alike for run in reading.runs], per_worker=per_worker
-        )
+                runs += reading.runs
+        growths = _growths(runs, per_worker=per_worker)
         if not growths:
             continue
         column, source = printable_name(alike[0].throughput), alike[0].runs[0].source
         where = source.file if source else ""
-        if not per_worker and all(growth <= FLAT for growth in growths):
+        # The throughput of all workers rises with them, that of one does not.
+        if not per_worker and max(growths) <= FLAT:
             wanted = f"{column} that rises with the workers, as the throughput of all of them does"
             growth, other = max(growths), "one worker"
-        elif per_worker and all(growth >= RISING for growth in growths):
+        elif per_worker and min(growths) >= RISING:
             wanted = f"{column} that does not rise with the workers, as the throughput of one worker"
             growth, other = min(growths), "all of them"
         else:
@@ -54,16 +55,18 @@ def _growths(runs: Sequence[Run], *, per_worker: bool) -> list[float]:
     series: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for run in runs:
         result = run.result
-        if result.throughput is not None:
-            if per_worker:
-                stated = result.throughput / result.workers
-            else:
-                stated = result.throughput
-            series[result.strategy, repr(result.swept)].setdefault(
-                result.workers, stated
-            )
-    several = [stated for stated in series.values() if len(stated) > 1]
-    return [stated[max(stated)] / stated[min(stated)] for stated in several]
+        stated = result.throughput
+        if stated is None:
+            continue
+        if per_worker:
+            stated /= result.workers
+        by_workers = series[result.strategy, repr(result.swept)]
+        by_workers.setdefault(result.workers, stated)
+    growths = []
+    for by_workers in series.values():
+        if len(by_workers) > 1:
+            growths.append(by_workers[max(by_workers)] / by_workers[min(by_workers)])
+    return growths
 
 
 def refuse_mixed_units(runs: Sequence[Run]) -> None:
@@ -75,22 +78,23 @@ def refuse_mixed_units(runs: Sequence[Run]) -> None:
     Raises:
         UserError: A metric has both.
     """
-    by_metric: dict[str, list[Run]] = defaultdict(list)
+    shares: dict[str, list[tuple[float, Run]]] = defaultdict(list)
+    percents: dict[str, list[tuple[float, Run]]] = defaultdict(list)
     for run in runs:
-        if run.result.quality is not None and known(run.result.metric).bounded:
-            by_metric[run.result.metric].append(run)
-    for metric, members in by_metric.items():
-        shares = [run for run in members if 0 < (run.result.quality or 0.0) <= 1]
-        percent = [run for run in members if 1 < (run.result.quality or 0.0) <= 100]
-        if not shares or not percent:
+        quality, metric = run.result.quality, run.result.metric
+        if quality is None or not known(metric).bounded:
             continue
-        above = [run.result.quality or 0.0 for run in percent]
+        if 0 < quality <= 1:
+            shares[metric].append((quality, run))
+        elif 1 < quality <= 100:
+            percents[metric].append((quality, run))
+    for metric, percent_runs in percents.items():
+        above = [quality for quality, _ in percent_runs]
         low, high = min(above) / NEAR, max(above) * NEAR
-        mixed = [
-            run for run in shares if low <= 100 * (run.result.quality or 0.0) <= high
-        ]
-        if mixed:
-            one, other = mixed[0], percent[0]
-            seen = f"{one.result.quality:g} ({one.source}) and {other.result.quality:g} ({other.source})"
+        for share, one in shares[metric]:
+            if not low <= 100 * share <= high:
+                continue
+            percent, other = percent_runs[0]
+            seen = f"{share:g} ({one.source}) and {percent:g} ({other.source})"
             wanted = f"{metric_label(metric)} in one unit, shares or per cent"
             raise UserError(wanted, seen, "Write all in the same unit.")

@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalestudy.util.errors import UserError
 from scalestudy.util.printable import printable
 
+FORMS = (".csv", ".tsv", ".json")
+"""Endings of the names of files that can be read."""
 LONGEST = 60
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas"}
 """Separators of cells, with their names; if a header holds several equally often, the first one counts."""
@@ -55,7 +58,9 @@ class FileRows:
 def printable_name(text: str) -> str:
     """Return text from a file for a message: printable, and at most `LONGEST` characters before "…"."""
     clean = printable(text)
-    return clean if len(clean) <= LONGEST else f"{clean[:LONGEST]}…"
+    if len(clean) <= LONGEST:
+        return clean
+    return f"{clean[:LONGEST]}…"
 
 
 def read_file_rows(path: Path) -> FileRows:
@@ -64,8 +69,8 @@ def read_file_rows(path: Path) -> FileRows:
     Raises:
         UserError: The file is no table, or has no rows.
     """
-    read = FORMS.get(path.suffix.lower())
-    if read is None:
+    ending = path.suffix.lower()
+    if ending not in FORMS:
         action = (
             "Write a CSV file with the columns strategy, workers, training_seconds."
         )
@@ -73,7 +78,7 @@ def read_file_rows(path: Path) -> FileRows:
         raise UserError(
             wanted, f"{printable_name(path.name)}, which is none of these", action
         )
-    found = read(path)
+    found = _read_json(path) if ending == ".json" else _read_csv(path)
     if not found.rows:
         raise UserError(
             "a table with rows",
@@ -95,9 +100,9 @@ def _read_csv(path: Path) -> FileRows:
         text = path.read_bytes().decode("utf-8-sig")
         separator = _separator(text)
         reader = csv.reader(StringIO(text, newline=""), delimiter=separator)
-        lines = [
-            _Line(reader.line_num, [cell.strip() for cell in cells]) for cells in reader
-        ]
+        lines = []
+        for cells in reader:
+            lines.append(_Line(reader.line_num, [cell.strip() for cell in cells]))
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(
             "a CSV file in UTF-8",
@@ -106,35 +111,45 @@ def _read_csv(path: Path) -> FileRows:
         ) from error
     header, body = _split_header([line for line in lines if any(line.cells)])
     _refuse_repeated([cell for cell in header if cell], path)
-    whole = [line for line in body if len(line.cells) == len(header)]
-    malformed = [
-        f"line {line.number}: {len(line.cells)} cells where the header has {len(header)}"
-        for line in body
-        if len(line.cells) != len(header)
-    ]
-    commas = separator != "," and _has_decimal_commas(
-        [line.cells for line in whole], path
-    )
+    whole, malformed = [], []
+    for line in body:
+        if len(line.cells) == len(header):
+            whole.append(line)
+        else:
+            found = f"{len(line.cells)} cells where the header has {len(header)}"
+            malformed.append(f"line {line.number}: {found}")
+    # Where commas separate cells, none can be a decimal mark.
+    commas = separator != "," and _has_decimal_commas(whole, path)
     # A first column without a name is pandas' index; others come from separators at the ends of lines.
     named = [place for place, cell in enumerate(header) if cell or place == 0]
     rows = []
     for number, line in enumerate(whole, start=1):
-        cells = [_with_point(cell) for cell in line.cells] if commas else line.cells
-        rows.append(
-            ImportedRow(
-                number, line.number, {header[place]: cells[place] for place in named}
-            )
-        )
-    form = "" if separator == "," else f"Separated by {SEPARATORS[separator]}"
-    form += ", with decimal commas." if commas else "." if form else ""
-    return FileRows([header[place] for place in named], rows, form, malformed)
+        values = line.cells
+        if commas:
+            values = [_with_point(cell) for cell in values]
+        by_column = {header[place]: values[place] for place in named}
+        rows.append(ImportedRow(number, line.number, by_column))
+    columns = [header[place] for place in named]
+    return FileRows(columns, rows, _form(separator, commas=commas), malformed)
+
+
+def _form(separator: str, *, commas: bool) -> str:
+    """Say how cells and numbers are written; "" for the usual form."""
+    if separator == ",":
+        return ""
+    separated = f"Separated by {SEPARATORS[separator]}"
+    if commas:
+        return f"{separated}, with decimal commas."
+    return f"{separated}."
 
 
 def _separator(text: str) -> str:
     """Return the most frequent separator of the first line that is no comment."""
-    lines = (line for line in text.splitlines() if line.strip(" ,;\t\r"))
-    first = next((line for line in lines if not line.lstrip(' "').startswith("#")), "")
-    return max(SEPARATORS, key=first.count)
+    for line in text.splitlines():
+        is_empty = not line.strip(" ,;\t\r")
+        if not is_empty and not line.lstrip(' "').startswith("#"):
+            return max(SEPARATORS, key=line.count)
+    return max(SEPARATORS, key="".count)
 
 
 def _split_header(lines: Sequence[_Line]) -> tuple[list[str], list[_Line]]:
@@ -143,17 +158,20 @@ def _split_header(lines: Sequence[_Line]) -> tuple[list[str], list[_Line]]:
     A comment right before the first line is the header if it has as many cells, none of which is a number,
     and that line holds a number: `#GPUs,seconds` or NumPy's `# workers,seconds`.
     """
-    comments = [line for line in lines if line.cells[0].startswith("#")]
-    data = [line for line in lines if not line.cells[0].startswith("#")]
+    data: list[_Line] = []
+    candidate: list[str] = []
+    for line in lines:
+        if not line.cells[0].startswith("#"):
+            data.append(line)
+        elif not data:
+            candidate = line.cells
     if not data:
         return [], []
-    before = [line for line in comments if line.number < data[0].number]
-    if before:
-        candidate = before[-1].cells
-        alike = len(candidate) == len(data[0].cells) > 1
-        if alike and _has_number(data[0].cells) and not _has_number(candidate):
-            return candidate, data
-    return data[0].cells, data[1:]
+    first = data[0].cells
+    alike = len(candidate) == len(first) > 1
+    if alike and _has_number(first) and not _has_number(candidate):
+        return candidate, data
+    return first, data[1:]
 
 
 def _has_number(cells: Sequence[str]) -> bool:
@@ -161,18 +179,19 @@ def _has_number(cells: Sequence[str]) -> bool:
     return any(number.fullmatch(cell) for cell in cells)
 
 
-def _has_decimal_commas(lines: Sequence[Sequence[str]], path: Path) -> bool:
+def _has_decimal_commas(lines: Sequence[_Line], path: Path) -> bool:
     """Whether numbers are written with a decimal comma.
 
     Raises:
         UserError: Some have a comma and others a point, so that 7.535 could be 7535.
     """
-    cells = [cell for line in lines for cell in line]
-    comma = next((cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)), None)
-    both = next((cell for cell in cells if _BOTH_MARKS.fullmatch(cell)), None)
+    cells = list(chain.from_iterable(line.cells for line in lines))
+    comma = next(filter(_DECIMAL_COMMA.fullmatch, cells), None)
+    both = next(filter(_BOTH_MARKS.fullmatch, cells), None)
     if comma is None and both is None:
         return False
     for cell in cells:
+        # Beside 1.234,5 a point separates thousands: 7.535 is 7535 without a doubt.
         is_clear = both is not None and _THOUSANDS.fullmatch(cell)
         if _DECIMAL_POINT.fullmatch(cell) and not is_clear:
             seen = f"{comma or both} and {cell} in {printable_name(path.name)}"
@@ -185,14 +204,17 @@ def _with_point(cell: str) -> str:
     """Write a number with a decimal point; other cells stay as they are."""
     if _BOTH_MARKS.fullmatch(cell) or _THOUSANDS.fullmatch(cell):
         cell = cell.replace(".", "")
-    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
+    if _DECIMAL_COMMA.fullmatch(cell):
+        cell = cell.replace(",", ".")
+    return cell
 
 
 def _refuse_repeated(names: Sequence[str], path: Path) -> None:
     """Raise `UserError` if two columns have the same name."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        seen = f"{', '.join(map(printable_name, repeated[:5]))} twice in {printable_name(path.name)}"
+        names = list(map(printable_name, repeated[:5]))
+        seen = f"{', '.join(names)} twice in {printable_name(path.name)}"
         raise UserError("columns with different names", seen, "Rename a column.")
 
 
@@ -211,29 +233,34 @@ def _read_json(path: Path) -> FileRows:
     if isinstance(document, dict) and "rows" in document:
         document = document["rows"]
     if isinstance(document, dict) and _are_columns(document):
-        document = [
-            dict(zip(document, values, strict=True))
-            for values in zip(*document.values(), strict=True)
-        ]
-    if not isinstance(document, list) or not all(
-        isinstance(row, dict) for row in document
-    ):
+        columns = document
+        document = []
+        for values in zip(*columns.values(), strict=True):
+            document.append(dict(zip(columns, values, strict=True)))
+    if not _is_list_of_objects(document):
         wanted = "a JSON list of objects, one for each row"
         raise UserError(
             wanted, printable_name(path.name), "Write it in this form, or as CSV."
         )
-    rows = [
-        ImportedRow(number, None, row) for number, row in enumerate(document, start=1)
-    ]
-    return FileRows(
-        list(dict.fromkeys(name for row in rows for name in row.cells)), rows
-    )
+    rows = []
+    header: dict[str, None] = {}
+    for number, row in enumerate(document, start=1):
+        rows.append(ImportedRow(number, None, row))
+        header |= dict.fromkeys(row)
+    return FileRows(list(header), rows)
+
+
+def _is_list_of_objects(document: Any) -> bool:
+    if not isinstance(document, list):
+        return False
+    return all(isinstance(row, dict) for row in document)
 
 
 def _are_columns(document: Mapping[str, Any]) -> bool:
     """Whether an object has a list for each column, as the `history` of Keras's `fit` has."""
-    lists = [values for values in document.values() if isinstance(values, list)]
-    return len(lists) == len(document) and len({len(values) for values in lists}) == 1
-
-
-FORMS = {".csv": _read_csv, ".tsv": _read_csv, ".json": _read_json}
+    lengths = set()
+    for values in document.values():
+        if not isinstance(values, list):
+            return False
+        lengths.add(len(values))
+    return len(lengths) == 1

@@ -31,6 +31,14 @@ SOURCE = "source"
 """Swept key that separates studies with the same points."""
 MOST_NAMED = 8
 """Maximum number of lines or files listed in a message; the rest are counted."""
+_BASES: dict[Basis, str] = {
+    "throughput": "their stated throughputs",
+    "epoch": "the times of an epoch (without the first, where each is known), assuming that all epochs"
+    " processed as many samples",
+    "training": "whole training times, assuming that all runs did the same work",
+}
+NAME = "published-unet"
+"""Name of the study, of its table and of its page."""
 
 
 @dataclass(frozen=True)
@@ -284,14 +292,6 @@ def _named(items: Sequence[str], between: str = "; ") -> str:
     return between.join(items[:MOST_NAMED]) + rest
 
 
-_BASES: dict[Basis, str] = {
-    "throughput": "their stated throughputs",
-    "epoch": "the times of an epoch (without the first, where each is known), assuming that all epochs"
-    " processed as many samples",
-    "training": "whole training times, assuming that all runs did the same work",
-}
-
-
 def section(findings: Findings) -> Section | None:
     """Return how the files were read; None if nothing was imported."""
     lines = (*findings.assumptions, *findings.readings)
@@ -332,10 +332,6 @@ def _unknown_hours(findings: Findings) -> list[str]:
         "It is not known which runs shared an hour, so intervals of speed-ups allow for rows that differ by"
         f" {allowed:.0%}."
     ]
-
-
-NAME = "published-unet"
-"""Name of the study, of its table and of its page."""
 
 
 def table() -> Path:

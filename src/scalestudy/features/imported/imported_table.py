@@ -45,6 +45,11 @@ MEASURED = (*POSITIVE, "quality")
 """Roles of which a run needs one."""
 MOST_COLUMNS = 12
 """Maximum number of unused columns that are named."""
+_MEANINGS: dict[tuple[str, TimesOf | None], str] = {
+    ("training_seconds", "epoch"): "the time of an epoch",
+    ("training_seconds", "start"): "the time since the start",
+}
+"""What a time of training is in rows of epochs, where it is not that of the whole run."""
 
 
 class Reading(NamedTuple):
@@ -279,13 +284,6 @@ def _understood(
         )
     row = "An epoch is a row. " if kind == "epoch" else ""
     return f"{row}Columns used: {', '.join(parts)}."
-
-
-_MEANINGS: dict[tuple[str, TimesOf | None], str] = {
-    ("training_seconds", "epoch"): "the time of an epoch",
-    ("training_seconds", "start"): "the time since the start",
-}
-"""What a time of training is in rows of epochs, where it is not that of the whole run."""
 
 
 def _states_unit(name: str) -> bool:

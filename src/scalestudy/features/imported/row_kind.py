@@ -100,12 +100,13 @@ def _are_counted(
 
 def texts_of(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[str]:
     """Return the columns without a role that tell runs with a row for each epoch apart."""
-    cells = {name: [row.row.cells.get(name) for row in rows] for name in unused}
-    swept = []
+    found = []
     for name in unused:
-        if is_swept_by_name(name) and len(set(map(str, cells[name]))) > 1:
-            swept.append(name)
-    return [name for name in unused if name in swept or recurring_texts(cells[name])]
+        cells = [row.cell(name) for row in rows]
+        differs = len(set(map(str, cells))) > 1
+        if recurring_texts(cells) or (is_swept_by_name(name) and differs):
+            found.append(name)
+    return found
 
 
 def _coarse_groups(
@@ -115,9 +116,8 @@ def _coarse_groups(
     apart = texts_of(rows, unused)
     groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
     for row in rows:
-        groups[*row.point, *(str(row.row.cells.get(name)) for name in apart)].append(
-            row
-        )
+        settings = [str(row.cell(name)) for name in apart]
+        groups[*row.point, *settings].append(row)
     return list(groups.values())
 
 
@@ -146,8 +146,12 @@ def _is_one_run(group: Sequence[ParsedRow], unused: Sequence[str]) -> bool:
         or "training_seconds" in group[0].values
     ):
         return False
-    cells = [[str(row.row.cells.get(name)) for row in group] for name in unused]
     # Settings such as the CPUs of a task differ without counting the rows.
-    return any(map(counts_rows, cells)) or all(
-        len(set(values)) == 1 for values in cells
-    )
+    differing = 0
+    for name in unused:
+        cells = [str(row.cell(name)) for row in group]
+        if counts_rows(cells):
+            return True
+        if len(set(cells)) > 1:
+            differing += 1
+    return differing == 0

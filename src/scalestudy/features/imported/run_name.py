@@ -40,20 +40,18 @@ def parse_name(parts: Sequence[str], *, bare: bool = True) -> RunName:
     """
     workers = strategy = seed = None
     for part in reversed(parts):
-        words = [word for word in _SPLIT.split(part.lower()) if word]
+        words = list(filter(None, _SPLIT.split(part.lower())))
         joined = "_".join(words)
         if strategy is None:
             strategy = next(filter(None, map(_strategy_of, words)), None)
         if workers is None:
-            workers = _only(
-                {int(found[1] or found[2]) for found in _whole_words(_COUNT, joined)}
-            )
+            workers = _only_count(_marked_numbers(_COUNT, joined))
         if workers is None and bare and part == parts[-1]:
-            numbers = {int(word) for word in words if re.fullmatch(r"[0-9]{1,6}", word)}
-            workers = _only({number for number in numbers if number not in YEARS})
+            workers = _only_count(_bare_numbers(words))
         if seed is None:
-            seeds = {int(found[1]) for found in _whole_words(_SEED, joined)}
-            seed = seeds.pop() if len(seeds) == 1 else None
+            seeds = _marked_numbers(_SEED, joined)
+            if len(seeds) == 1:
+                seed = seeds.pop()
     return RunName(workers, strategy, seed)
 
 
@@ -63,10 +61,27 @@ def _strategy_of(word: str) -> str | None:
     return named(word) if word.isalpha() else None
 
 
-def _only(counts: set[int]) -> int | None:
+def _only_count(counts: set[int]) -> int | None:
     """Return the one positive number; None if there are several or none."""
-    return counts.pop() if len(counts) == 1 and min(counts) > 0 else None
+    if len(counts) == 1 and min(counts) > 0:
+        return counts.pop()
+    return None
 
 
-def _whole_words(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    return list(re.finditer(rf"(?:(?<=_)|^)(?:{pattern.pattern})(?=_|$)", text))
+def _bare_numbers(words: Sequence[str]) -> set[int]:
+    numbers = set()
+    for word in words:
+        if re.fullmatch(r"[0-9]{1,6}", word) and int(word) not in YEARS:
+            numbers.add(int(word))
+    return numbers
+
+
+def _marked_numbers(pattern: re.Pattern[str], text: str) -> set[int]:
+    """Return the numbers of a pattern where it matches whole words of a text."""
+    whole = re.compile(rf"(?:(?<=_)|^)(?:{pattern.pattern})(?=_|$)")
+    numbers = set()
+    for found in whole.finditer(text):
+        # A mark may stand before or after its number: w8, 8gpus.
+        (number,) = filter(None, found.groups())
+        numbers.add(int(number))
+    return numbers

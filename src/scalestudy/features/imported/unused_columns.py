@@ -29,9 +29,10 @@ MEASURED = frozenset(_MEASURED.split())
 def counts_rows(values: Sequence[Any]) -> bool:
     """Whether values count rows: 0, 1, 2, … or 1, 2, 3, …, in their order."""
     numbers = [number_of(value) for value in values]
-    return numbers[0] in (0, 1) and all(
-        number == numbers[0] + place for place, number in enumerate(numbers)
-    )
+    first = numbers[0]
+    if first not in (0, 1):
+        return False
+    return numbers == list(range(int(first), int(first) + len(numbers)))
 
 
 def recurring_texts(values: Sequence[Any]) -> bool:
@@ -55,13 +56,13 @@ def separating(rows: Sequence[ParsedRow], names: Sequence[str]) -> list[str]:
     found = [name for name in names if is_swept_by_name(name)]
     groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
     for row in rows:
-        settings = [str(row.row.cells.get(name)) for name in found]
+        settings = [str(row.cell(name)) for name in found]
         groups[*row.point, *settings].append(row)
     several = [group for group in groups.values() if len(group) > 1]
     for name in names:
         if not name or name in found or _describes_repeats(name):
             continue
-        values = [row.row.cells.get(name) for row in rows]
+        values = [row.cell(name) for row in rows]
         counts_all = len(groups) > 1 and counts_rows(values)
         differs = _differs(name, several) or recurring_texts(values)
         if differs and not _is_measured(name, values) and not counts_all:
@@ -71,7 +72,7 @@ def separating(rows: Sequence[ParsedRow], names: Sequence[str]) -> list[str]:
 
 def _differs(name: str, groups: Sequence[Sequence[ParsedRow]]) -> bool:
     def values(group: Sequence[ParsedRow]) -> set[str]:
-        return {str(row.row.cells.get(name)) for row in group}
+        return {str(row.cell(name)) for row in group}
 
     return any(len(values(group)) > 1 for group in groups)
 
@@ -84,20 +85,24 @@ def _is_measured(name: str, values: Sequence[Any]) -> bool:
     words = set(re.split(r"[_.]+", normalise(name)))
     if words & MEASURED or known(metric_name(name)).better is not None:
         return True
-    numbers = [number for value in values if (number := number_of(value)) is not None]
-    if len(numbers) < len(values) or all(
-        number == int(number) for number in numbers if abs(number) < 2**53
-    ):
-        return False
-    return len(set(numbers)) > len(numbers) / 2
+    numbers = set()
+    fractions = False
+    for value in values:
+        number = number_of(value)
+        if number is None:
+            return False
+        numbers.add(number)
+        if abs(number) < 2**53 and number != int(number):
+            fractions = True
+    # Settings recur, at least in every other row; measured values hardly ever do.
+    return fractions and len(numbers) > len(values) / 2
 
 
 def set_swept(rows: Sequence[ParsedRow], names: Sequence[str]) -> None:
     """Give rows their values of the columns that tell them apart."""
     for row in rows:
-        row.swept |= {
-            printable_name(name): plain_value(row.row.cells.get(name)) for name in names
-        }
+        for name in names:
+            row.swept[printable_name(name)] = plain_value(row.cell(name))
 
 
 def plain_value(value: Any) -> Any:

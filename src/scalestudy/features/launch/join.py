@@ -25,6 +25,8 @@ from scalestudy.util.registry import load
 
 RUN_ID = "TORCHELASTIC_RUN_ID"
 """Set under torchrun; shows frameworks that their processes have been started for them."""
+SPAWNED = "__mp_main__"
+"""Module name that multiprocessing gives to the script in a spawned process."""
 
 
 def torchrun_variables(
@@ -74,10 +76,6 @@ def torchrun_variables(
     return {name: str(value) for name, value in values.items()} | {
         name: value for name, value in chosen.items() if name not in variables
     }
-
-
-SPAWNED = "__mp_main__"
-"""Module name that multiprocessing gives to the script in a spawned process."""
 
 
 def main_file(modules: Mapping[str, Any] = sys.modules) -> Path | None:

@@ -56,6 +56,8 @@ TASK = "script:"
 """Prefix of a script's path, in the place of a task's name."""
 ARGUMENTS = "script.arguments"
 """Swept key for a script's arguments, in a study whose first run had some."""
+PROGRESS_EVERY = 1.0
+"""Seconds between two progress records."""
 
 
 class ScriptText(NamedTuple):
@@ -255,8 +257,6 @@ def _belongs(path: Path, script: ScriptText) -> bool:
     )
 
 
-PROGRESS_EVERY = 1.0
-"""Seconds between two progress records."""
 Qualities = dict[str, tuple[float, float]]
 """Numerator and denominator by name of the metric."""
 

@@ -35,6 +35,7 @@ from scalestudy.util.targets import refuse_link
 
 EXPECTED = "the process that computes the predictions to succeed"
 REMEDY = "If memory ran out, use smaller images."
+SPLITS = ("train", "validation", "test", "all")
 
 
 class ModelJob(Record):
@@ -128,9 +129,6 @@ def compute(
     if answer.code:
         raise RunError(EXPECTED, answer.end(), REMEDY)
     return answer.message
-
-
-SPLITS = ("train", "validation", "test", "all")
 
 
 class Evaluated(NamedTuple):

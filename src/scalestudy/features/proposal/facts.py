@@ -34,6 +34,16 @@ from scalestudy.util import units
 from scalestudy.util.errors import UserError
 from scalestudy.util.text import count_noun, join_words
 
+AGAIN = "Run the study again with this version."
+GPUS = "Run the study on GPUs whose driver reports it (NVML)."
+LONGER = "Train for more than one epoch: `epochs` under [train]."
+REPEATED = "Run 3 seeds: `seed = [0, 1, 2]` under [sweep]."
+BASELINE = "Add 1 to `workers` under [sweep]."
+CURVE = (
+    "Run at least three numbers of workers, as in `workers = [1, 2, 4]` under [sweep]."
+)
+MORE = "Request more workers: `--workers N`."
+
 
 @dataclass(frozen=True)
 class RequestOptions:
@@ -216,15 +226,6 @@ class Missing(NamedTuple):
 
 Fact = str | Missing
 
-AGAIN = "Run the study again with this version."
-GPUS = "Run the study on GPUs whose driver reports it (NVML)."
-LONGER = "Train for more than one epoch: `epochs` under [train]."
-REPEATED = "Run 3 seeds: `seed = [0, 1, 2]` under [sweep]."
-BASELINE = "Add 1 to `workers` under [sweep]."
-CURVE = (
-    "Run at least three numbers of workers, as in `workers = [1, 2, 4]` under [sweep]."
-)
-MORE = "Request more workers: `--workers N`."
 NODES = Missing("the number of nodes is not recorded", AGAIN)
 
 

@@ -38,6 +38,14 @@ KEPT = 2
 SEEDS = 3
 """Seeds of the last rung, and new ones on which its best trial is reported."""
 DIVERGED = -math.inf
+SEARCHED = (
+    "train.learning_rate_scaling",
+    "train.learning_rate",
+    "train.warmup_epochs",
+    "train.epochs",
+)
+"""Keys that a trial sets; those that the study sweeps itself are left out."""
+ADAPTIVE = ("adam", "adamw", "lamb")
 
 
 @dataclass(frozen=True)
@@ -138,16 +146,6 @@ def rank(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
     """Trials that learned, the best first."""
     learned = [trial for trial, score in scores.items() if score > DIVERGED]
     return sorted(learned, key=lambda trial: -scores[trial])
-
-
-SEARCHED = (
-    "train.learning_rate_scaling",
-    "train.learning_rate",
-    "train.warmup_epochs",
-    "train.epochs",
-)
-"""Keys that a trial sets; those that the study sweeps itself are left out."""
-ADAPTIVE = ("adam", "adamw", "lamb")
 
 
 @dataclass(frozen=True)
