@@ -84,6 +84,7 @@ def _moved(before: Any, after: Any, folder: Path) -> bool:
         return False
     if not old.exists():
         return True
+    # By content: a copy may have another time.
     return old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False)
 
 

@@ -77,6 +77,7 @@ class Study(StoredSettings):
     train: TrainSettings = TrainSettings()
     sweep: SweepSettings = SweepSettings()
     launch: LaunchSettings = LaunchSettings()
+    # Private: where a key is written is no part of the study, and is not stored.
     _place: KeyLines = PrivateAttr(default_factory=KeyLines)
 
     @property

@@ -92,6 +92,7 @@ def parse_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
         WrongFormula: The text is not such a sum.
     """
     node, terms = _expression(text, what), []
+    # `a + b + c` is parsed as `(a + b) + c`, so the last term comes first.
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         terms.append(_weigh(node.right, known, what))
         node = node.left
@@ -134,6 +135,7 @@ def _expression(text: str, what: str) -> ast.expr:
     try:
         if len(text) > LONGEST:
             raise ValueError
+        # In Python's grammar, which has brackets and numbers already; nothing is evaluated.
         return ast.parse(" ".join(text.split()), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise WrongFormula(EXAMPLES[what]) from None

@@ -22,6 +22,7 @@ class KeyLines:
         """Find the line of every key, and the first line of every table, counted from 1."""
         lines: dict[str, int] = {}
         table = ""
+        # At line feeds alone, as tomllib counts lines.
         for number, row in enumerate(text.split("\n"), start=1):
             if header := _HEADER.match(row):
                 name = table = _bare(header[1])
@@ -29,6 +30,7 @@ class KeyLines:
                 name = ".".join(part for part in (table, _bare(key[1])) if part)
             else:
                 continue
+            # Also for the tables around a key, which may have no line of their own.
             while name:
                 lines.setdefault(name, number)
                 name = name.rpartition(".")[0]

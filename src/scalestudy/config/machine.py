@@ -35,6 +35,7 @@ class Machine:
         """Default number of cores of a worker: 1, or on GPUs one GPU's share of the node's cores."""
         if self.device(device) == "cpu" or not self.gpus:
             return 1
+        # GPUs that this study cannot use keep their share of the cores.
         return max(1, self.cores // max(self.gpus, self.node_gpus or 0))
 
     def nodes(

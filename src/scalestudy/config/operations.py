@@ -49,6 +49,7 @@ def operations_of(text: str) -> tuple[Operation, ...]:
         if term.name in operations:
             expected = f"{EXAMPLES['operation']} each once"
             raise WrongFormula(expected, f"Remove the second {term.name}.")
+        # Completed here, so that all spellings of an operation are one.
         values = {name: allowed.default for name, allowed in KINDS[term.name].items()}
         values |= term.parameters
         operations[term.name] = Operation(term.name, MappingProxyType(values))

@@ -64,6 +64,7 @@ class TaskDefaults:
     ) -> ResolvedTrain:
         """Complete `train` with the task's defaults; `device` is "cpu" or "gpu"."""
         given = train.model_dump()
+        # On GPUs, sums in a fixed order are slower.
         defaults = {"deterministic": device == "cpu"} | self.train
         missing = {key: value for key, value in defaults.items() if given[key] is None}
         return ResolvedTrain.model_validate(given | missing)

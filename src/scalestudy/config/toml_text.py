@@ -73,6 +73,7 @@ def read_text(path: Path) -> str:
             raise UserError(
                 "a study file (.toml)", f"{path}, {what}", action.format(path)
             )
+        # Some editors put a byte order mark at the beginning.
         return data.decode("utf-8-sig")
     except FileNotFoundError:
         action = f"Write one with `scalestudy init {path}`."

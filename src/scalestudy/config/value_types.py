@@ -36,6 +36,7 @@ class OneOf:
     In a JSON schema it becomes an enum, like a Literal.
     """
 
+    # Not the names themselves: those of other packages are found at the first use.
     def __init__(self, names: Callable[[], Sequence[str]]) -> None:
         self._names = names
 

@@ -221,6 +221,7 @@ def rotate(pixels: Array, matrix: Floats) -> Array:
 def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
     """Sample an image [H, W, C] bilinearly at rows and columns [2, H, W]; returns [H, W, C]."""
     out = np.empty(image.shape, np.float32)
+    # Channel by channel: SciPy would interpolate between channels too.
     for channel in range(image.shape[2]):
         ndimage.map_coordinates(
             image[:, :, channel],
@@ -272,6 +273,7 @@ def apply(
     lights = (what.contrast, what.brightness, what.noise)
     pixels: npt.NDArray[np.float32] | None = None
     if matrix is not None and whole(matrix, size):
+        # Copied first, since the view and its target share their memory.
         image[:] = rotate(image, matrix).copy()
         for mask in masks:
             mask[:] = rotate(mask, matrix).copy()

@@ -127,6 +127,7 @@ class Prefetch(Generic[T]):
         self._slots = threading.Semaphore(most)
         self._ready: queue.SimpleQueue[tuple[T] | BaseException] = queue.SimpleQueue()
         self._closed = False
+        # A daemon: it must not keep alive a process that ends by an error.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:

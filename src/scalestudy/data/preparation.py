@@ -298,6 +298,7 @@ class PlannedSet:
                     write_set(source, contents, temporary, on_progress)
                 elif isinstance(source, CustomSource):
                     source.write(temporary, on_progress, within)
+                # Its fingerprint has the sizes and times of all files.
                 now = find_source(self.data, base=self.base)
                 if now.fingerprint != source.fingerprint:
                     raise UserError(

@@ -59,6 +59,7 @@ def hold_out(
             "Use smaller groups, or add samples.",
         )
     groups = np.zeros((len(names), len(sizes)), np.int64)
+    # Not `groups[member, labels] += 1`, which counts repeated pairs once.
     np.add.at(groups, (member, labels), 1)
     held: Indices = rows[_draw_groups(groups, quotas, draw)[member]]
     return held

@@ -17,6 +17,7 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.registry import Registry
 from scalestudy.util.syntax import find_imports, parse_or_none
 
+# Quoted: the class is defined below.
 ENGINES: "Registry[EngineTraits]" = Registry("scalestudy.engines")
 DEFAULT = "tensorflow"
 

@@ -161,6 +161,7 @@ def permit_point(point: Point, permission: Permission = NOTHING) -> Point:
     launch: dict[str, Any] = {"environments": None, "hosts": None, "site": None}
     if named:
         launch["environments"] = {point.engine: named}
+    # Hosts and sites of a record could name any machine.
     allowed = point.on(launch=point.launch.model_copy(update=launch))
     data = point.data.model_copy(update=NO_DATA | {"source": "none"})
     return allowed.model_copy(update={"task": task, "data": data})

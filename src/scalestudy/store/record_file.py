@@ -105,6 +105,7 @@ def write_checksums(
     """
     found = {name: file_checksum(folder / name) for name in names}
     for name, record in (coming or {}).items():
+        # Of the text that will be written: the result comes last, after the checksums that name it.
         found[name] = hashlib.sha256(_text(record).encode()).hexdigest()
     lines = [f"{checksum}  {name}\n" for name, checksum in sorted(found.items())]
     write_atomically(folder / CHECKSUMS, "".join(lines))

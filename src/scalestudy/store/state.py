@@ -103,6 +103,7 @@ def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
     """
     newest = list(reversed(runs))
     damaged = [run for run in newest if run.damage()]
+    # A damaged run decides only where no other does: its files may say anything.
     whole = [run for run in newest if run not in damaged]
     done = (run for run in whole if run.result())
     at_work = (run for run in whole if not run.failure() and run.alive())

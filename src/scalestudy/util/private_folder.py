@@ -56,6 +56,7 @@ def _candidates() -> Iterator[Path]:
     for base in (os.environ.get("XDG_RUNTIME_DIR", ""), str(RUNTIME / str(user))):
         if os.path.isabs(base) and _trusted(Path(base)):
             yield Path(base) / NAME
+    # Anyone may create entries in it, so the name has the user, and the owner is checked.
     temporary = Path(tempfile.gettempdir()).absolute()
     if _fixed(temporary):
         yield temporary / f"{NAME}-{user}"

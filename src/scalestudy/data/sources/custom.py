@@ -226,6 +226,7 @@ def write_custom(
     )
     _refuse_unused({"inputs": inputs, "targets": targets}, storing)
     digests = {}
+    # Only now: texts are renumbered when their column is closed.
     for path in sorted(folder.glob("*.npy")):
         with open(path, "rb") as file:
             digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()

@@ -216,6 +216,7 @@ class Tree:
         images: list[Path] = []
         others: list[Path] = []
         visited: set[str] = set()
+        # Without `onerror`, folders that cannot be read would be skipped.
         for at, folders, names in os.walk(root, onerror=fail, followlinks=True):
             real = os.path.realpath(at)
             if real in visited:  # a cycle of links

@@ -109,6 +109,7 @@ def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:
     """
     try:
         with table.open(encoding="utf-8-sig", newline="", errors="replace") as stream:
+            # One line, and of that not more: the file may be huge and no table at all.
             names = _rows(stream.readline(1_000_000)).fieldnames or []
     except (OSError, csv.Error):
         return None
@@ -144,6 +145,7 @@ def _rows(text: str) -> "csv.DictReader[str]":
     """Read a table, whose separator is the most frequent one of its first line."""
     first, *_ = text.split("\n", 1)
     separator = max(",;\t", key=first.count)
+    # Strict, since a quote that never ends would swallow the rest of the table.
     return csv.DictReader(io.StringIO(text), delimiter=separator, strict=True)
 
 

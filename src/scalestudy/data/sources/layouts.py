@@ -192,6 +192,7 @@ def _finish(
                 ascii(name),
                 "Rename the file, for example with convmv.",
             )
+    # A stable sort: inside a split, samples keep their order.
     samples = sorted(samples, key=lambda sample: _SPLITS.index(sample.split))
     given = _given(samples, tree.root)
     if data.group_pattern is not None:

@@ -323,6 +323,7 @@ def _side_by_side(tree: Tree, files: Sequence[Located]) -> Pairs | None:
         _, what = strip_suffix(located.file.stem)
         side = masks if what == "mask" else images
         side.append(located)
+    # A few files with such a word at their end may be images like the others.
     if len(masks) < _LEAST * len(files) or not matched(images, masks):
         return None
     return Pairs(tree.root, images, masks, "images and masks in one folder")

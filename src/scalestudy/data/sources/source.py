@@ -140,6 +140,7 @@ def side_by_side(
         while pending:
             yield pending.popleft().result()
     finally:
+        # The caller may stop early, as on an error.
         pool.shutdown(wait=False, cancel_futures=True)
 
 

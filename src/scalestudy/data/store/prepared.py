@@ -320,6 +320,7 @@ def weights_of(
 
 def _parts(prepared: Prepared, rows: Indices) -> Iterator[npt.NDArray[Any]]:
     targets = prepared.targets
+    # Some rows at a time: the labels of all masks may not fit into memory.
     size = max(1, AT_ONCE // int(np.prod(targets.shape[1:], dtype=np.int64)))
     for start in range(0, len(rows), size):
         yield targets[np.sort(rows[start : start + size])]
