@@ -49,7 +49,7 @@ def refuse_impossible(point: Point, study: Study, machine: Machine) -> None:
 
 def oversubscription(point: Point, machine: Machine) -> str | None:
     """Why the workers of a point share cores, which makes its times unusable; None if they do not."""
-    here = 1 if point.traits.one_device else _of_one_node(point, machine)
+    here = _of_one_node(point, machine)
     cores = point.launch.cpus_per_worker
     if here * cores <= machine.cores:
         return None
@@ -60,6 +60,9 @@ def oversubscription(point: Point, machine: Machine) -> str | None:
 
 
 def _of_one_node(point: Point, machine: Machine) -> int:
+    """Return how many workers compute at once on a node."""
+    if point.traits.one_device:
+        return 1
     if not point.traits.spans_nodes:
         return point.workers
     return math.ceil(point.workers / _nodes(point, machine))
@@ -228,7 +231,7 @@ def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
             ("sweep.workers", "sweep.strategy"),
         )
     device = machine.device(point.launch.device)
-    needed = 1 if kind.one_device else min(point.workers, _of_one_node(point, machine))
+    needed = min(point.workers, _of_one_node(point, machine))
     if device == "gpu" and needed > machine.gpus:
         available = "no GPU"
         if machine.gpus:

@@ -87,9 +87,10 @@ class Registry(Generic[Item]):
         Raises:
             KeyError: If there is no such item.
         """
-        where: str = (
-            self._added[name].value if name in self._added else self._built_in[name]
-        )
+        if name in self._built_in:
+            where: str = self._built_in[name]
+        else:
+            where = self._added[name].value
         return where.partition(":")[0].strip()
 
     def _load(self, name: str) -> Item:
