@@ -21,7 +21,7 @@ from scalestudy.engines.tensorflow.installation import library_file as horovod_b
 from scalestudy.launch import reserve
 from scalestudy.store.records import EpochRecord, Result
 from scalestudy.store.study_folder import StudyFolder
-from scalestudy.training.session import Position
+from scalestudy.training.position import Position
 
 pytestmark = pytest.mark.engine
 

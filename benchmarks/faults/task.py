@@ -58,7 +58,7 @@ def callbacks():
 
 def reach_within():
     """Report evaluation, and the moment when a checkpoint is written but not yet renamed."""
-    from scalestudy.training import checkpoint, session
+    from scalestudy.training import checkpoint_consensus, session
 
     measure, replace = session.measure, os.replace
 
@@ -71,7 +71,11 @@ def reach_within():
             reach("saving")
         replace(source, target)
 
-    session.measure, os.replace, checkpoint.KEEP_EVERY = measured, replaced, 0.0
+    session.measure, os.replace, checkpoint_consensus.KEEP_EVERY = (
+        measured,
+        replaced,
+        0.0,
+    )
 
 
 reach("import")

@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines import group as joining
-from scalestudy.engines.group import (
-    Group,
-    Joined,
-    Replicas,
-    in_buckets,
-    in_halves,
-    sum_gradients,
-)
+from scalestudy.engines.buckets import in_buckets, in_halves, sum_gradients
+from scalestudy.engines.group import Group, Joined, Replicas
 from scalestudy.plugins.strategies import traits, working_names
 from scalestudy.plugins.traits import Traits
 from scalestudy.util.errors import UserError

@@ -19,7 +19,7 @@ from scalestudy.data.split import ensure_split
 from scalestudy.store.records import Progress
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.training.checkpoint import read_position, write_checkpoint
-from scalestudy.training.session import Position
+from scalestudy.training.position import Position
 from scalestudy.util.errors import UserError
 from synthetic_result import epoch_of, result_of
 

@@ -24,12 +24,9 @@ from scalestudy.engines.keras.arithmetic import set_seed_and_precision
 from scalestudy.engines.keras.layer_context import Working, working
 from scalestudy.engines.keras.phases import flops_of
 from scalestudy.engines.torch.engine import ENGINE
-from scalestudy.engines.torch.layers import (
-    RunningStatistics,
-    adapt_model,
-    batch_norms,
-)
+from scalestudy.engines.torch.layers import adapt_model, batch_norms
 from scalestudy.engines.torch.optimizers import make_optimizer
+from scalestudy.engines.torch.running_statistics import RunningStatistics
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks import cnn, torch_cnn, torch_unet, unet

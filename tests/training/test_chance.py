@@ -7,8 +7,8 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.preparation import prepare
-from scalestudy.training import set_evaluation
-from scalestudy.training.set_evaluation import constant_quality
+from scalestudy.training import chance
+from scalestudy.training.chance import constant_quality
 
 TASK = """
 import keras
@@ -78,11 +78,11 @@ def quality(sets, framework, placement, tmp_path):
         ("masks", PLAIN, '"mse"', 0.25 * 0.75),
     ],
 )
-@pytest.mark.parametrize("at_once", [set_evaluation.AT_ONCE, 1])
+@pytest.mark.parametrize("at_once", [chance.AT_ONCE, 1])
 def test_it_is_the_best_that_one_answer_has(
     quality, monkeypatch, name, layers, metric, expected, at_once
 ):
-    monkeypatch.setattr(set_evaluation, "AT_ONCE", at_once)
+    monkeypatch.setattr(chance, "AT_ONCE", at_once)
     assert quality(name, layers, metric) == pytest.approx(expected, abs=1e-6)
 
 

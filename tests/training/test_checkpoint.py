@@ -16,15 +16,15 @@ from scalestudy.engines.interface import Variable
 from scalestudy.store.records import Failure
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import checkpoint, session
-from scalestudy.training.checkpoint import (
+from scalestudy.training.checkpoint import UnusableError
+from scalestudy.training.checkpoint_consensus import (
     ASK_EVERY,
     KEEP_EVERY,
     KEEP_WITHIN,
     LOOK_EVERY,
     CheckpointConsensus,
-    UnusableError,
 )
-from scalestudy.training.session import Position
+from scalestudy.training.position import Position
 
 PLACE = Position(
     epoch=2,

@@ -23,6 +23,7 @@ from scalestudy.store.records import EpochRecord, Failure, GpuUse
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import state_of_runs
 from scalestudy.training.device_setup import OwnPart
+from scalestudy.training.position import Position
 from scalestudy.training.rank_run import run_synchronous
 from scalestudy.training.run_results import (
     BestKeeper,
@@ -31,7 +32,6 @@ from scalestudy.training.run_results import (
     mean_percent,
     model_record_of,
 )
-from scalestudy.training.session import Position
 from scalestudy.util.errors import RunError, UserError
 
 

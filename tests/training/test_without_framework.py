@@ -223,7 +223,7 @@ def test_no_step_is_waited_for_to_look_for_a_request_to_stop(
             return calls >= 8  # the first two compile
 
     calls, asked, looks = 0, list[int](), list[tuple[int, int]]()
-    monkeypatch.setattr("scalestudy.training.checkpoint.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("scalestudy.training.checkpoint_consensus.LOOK_EVERY", 0.0)
     monkeypatch.setattr(RunFolder, "stop", Stop(tmp_path / "stop"))
     folder = folder_of(tmp_path, point_of(data))
     run_synchronous(

@@ -23,8 +23,9 @@ from scalestudy.store.record_file import file_checksum
 from scalestudy.store.records import EpochRecord, GpuUse, NodeUse, ProcessUse, Result
 from scalestudy.store.result_fields import fields_of_point
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.training.session import Position, Session
-from scalestudy.training.set_evaluation import Chance
+from scalestudy.training.chance import Chance
+from scalestudy.training.position import Position
+from scalestudy.training.session import Session
 from scalestudy.util.errors import RunError
 
 

@@ -1,14 +1,12 @@
 """The timed training loop of a run."""
 
-import hashlib
 import itertools
-import json
 import math
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +17,7 @@ from scalestudy.data.samples import Indices, batches, epoch_order
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
-from scalestudy.engines.interface import Engine, Variable
+from scalestudy.engines.interface import Engine
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.utilisation import Usage, Utilisation
 from scalestudy.store.records import EpochRecord
@@ -29,6 +27,8 @@ from scalestudy.training.agreement import (
     gather,
     scatter,
 )
+from scalestudy.training.epoch_counters import EpochCounters
+from scalestudy.training.position import Position, fingerprint
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
 from scalestudy.training.set_evaluation import (
@@ -36,7 +36,7 @@ from scalestudy.training.set_evaluation import (
     statistics_samples,
     sum_over_workers,
 )
-from scalestudy.training.timers import EpochCounters, StepTimer
+from scalestudy.training.step_timer import StepTimer
 
 LONGEST_HOST = 255
 """Maximum length of a host name in characters; Linux allows 64."""
@@ -51,59 +51,6 @@ class Moment:
     steps: int
     samples: int
     seconds: float
-
-
-@dataclass(frozen=True)
-class Position:
-    """The position of a run. Times are in seconds.
-
-    Attributes:
-        epoch: Completed epochs; all of them after training.
-        step: Completed steps of the current epoch.
-        updates: Optimizer steps in total.
-        samples: Samples processed in the current epoch.
-        losses: Sum of losses of the current epoch for each process.
-        spent: Training time of the current epoch.
-        waited: Part of `spent` spent waiting for input.
-        elapsed: Training time of the completed epochs.
-        restarts: How often the run continued from a checkpoint.
-        wall: Wall-clock time of the run.
-        phases: `wall` by phase.
-        usage: Resources used by each process (`utilisation.Usage`); empty if not measured.
-        began: Unix time at which the run's first process started.
-        hosts: Names of the nodes that the run has used.
-    """
-
-    epoch: int = 0
-    step: int = 0
-    updates: int = 0
-    samples: int = 0
-    losses: tuple[float, ...] = ()
-    spent: float = 0.0
-    waited: float = 0.0
-    elapsed: float = 0.0
-    restarts: int = 0
-    wall: float = 0.0
-    phases: dict[str, float] = field(default_factory=dict)
-    usage: tuple[tuple[float, ...], ...] = ()
-    began: float = 0.0
-    hosts: tuple[str, ...] = ()
-
-    @property
-    def mark(self) -> tuple[int, int, int]:
-        """Epoch, step and updates, which identify a checkpoint within its run."""
-        return self.epoch, self.step, self.updates
-
-
-def fingerprint(point: Point, split: Split, variables: Sequence[Variable]) -> str:
-    """Return a digest of all that must be unchanged to continue a run: point, samples and variables."""
-    digest = hashlib.sha256()
-    settings = point.identity() | {"implementation": point.implementation}
-    shapes = [(variable.dtype, variable.shape) for variable in variables]
-    digest.update(json.dumps([settings, shapes], sort_keys=True).encode())
-    for rows in (split.train, split.validation, split.test):
-        digest.update(np.ascontiguousarray(rows, np.int64).tobytes() + b"|")
-    return digest.hexdigest()
 
 
 def logs_of(record: EpochRecord) -> dict[str, float]:
@@ -196,7 +143,7 @@ class Session:
         return self.epoch == self.epochs
 
     def fingerprint(self) -> str:
-        """Return the digest that identifies the checkpoints of this run; see `session.fingerprint`."""
+        """Return the digest that identifies the checkpoints of this run; see `position.fingerprint`."""
         return fingerprint(self.point, self.split, self.trainer.state.variables)
 
     def gpu_percent(self) -> float | None:

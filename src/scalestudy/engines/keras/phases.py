@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
-from scalestudy.engines.group import Buckets, in_buckets, in_halves
+from scalestudy.engines.buckets import Buckets, in_buckets, in_halves
 from scalestudy.engines.interface import Flops
 from scalestudy.engines.keras.private import all_layers, layers_in_order
 from scalestudy.tasks.task import Task

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.samples import Slice
-from scalestudy.engines.group import Buckets, Joined, sum_gradients
+from scalestudy.engines.buckets import Buckets, sum_gradients
+from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow.optimizers import LossScale
 from scalestudy.engines.tensorflow.replicas import (
     CompiledReplicas,

@@ -17,8 +17,9 @@ from scalestudy.engines.keras.arithmetic import (
     refuse_other_arithmetic,
     set_seed_and_precision,
 )
+from scalestudy.engines.keras.export import export_model
 from scalestudy.engines.keras.inference import KerasInference, open_inference
-from scalestudy.engines.keras.model_files import export_model, load_model
+from scalestudy.engines.keras.model_files import load_model
 from scalestudy.engines.keras.private import forbid_downloads
 from scalestudy.engines.tensorflow.installation import explain_missing_gpus, gpu_log
 from scalestudy.engines.tensorflow.replicas import without_exchange

@@ -8,7 +8,8 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.group import Buckets, Joined, sum_gradients
+from scalestudy.engines.buckets import Buckets, sum_gradients
+from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow import horovod_rendezvous
 from scalestudy.engines.tensorflow.replicas import (
     CompiledReplicas,

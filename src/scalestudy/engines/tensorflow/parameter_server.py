@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.samples import Slice
-from scalestudy.engines.group import Buckets, Joined
+from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow.distribute import MirroredReplicas
 from scalestudy.engines.tensorflow.replicas import Gradients, TensorGroup
 from scalestudy.engines.tensorflow.staging import gpu

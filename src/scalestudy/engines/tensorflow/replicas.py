@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.samples import Slice, leaves
-from scalestudy.engines.group import Buckets, Group, Joined, Replicas
+from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.group import Group, Joined, Replicas
 
 if TYPE_CHECKING:
     from scalestudy.engines.tensorflow.optimizers import LossScale

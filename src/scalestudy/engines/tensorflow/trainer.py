@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scalestudy.config.point import Point
 from scalestudy.data.samples import Call, Described, Slice, leaves
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.group import Buckets, Joined
+from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import DeviceMark
 from scalestudy.engines.keras.adapt import adapt
 from scalestudy.engines.keras.arithmetic import explain_refusals

@@ -1,19 +1,15 @@
 """PyTorch as an engine: setting up a worker process, and the parts that a run uses."""
 
 import ctypes
-import importlib.util
 import os
 import sys
-import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from scalestudy.config.point import Point
 from scalestudy.data.store.prepared import Prepared
@@ -24,24 +20,23 @@ from scalestudy.engines.keras.arithmetic import (
     refuse_other_arithmetic,
     set_seed_and_precision,
 )
+from scalestudy.engines.keras.export import export_model
 from scalestudy.engines.keras.inference import (
     KerasInference,
     build_module,
     open_inference,
 )
-from scalestudy.engines.keras.model_files import export_model, load_model, write_whole
+from scalestudy.engines.keras.model_files import load_model
 from scalestudy.engines.keras.private import forbid_downloads, keep_wide_types
+from scalestudy.engines.torch.export import export_module
 from scalestudy.engines.torch.group import without_exchange
 from scalestudy.engines.torch.trainer import TorchTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.store.model_record import ModelRecord
-from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's `mallopt` (malloc.h)."""
-ROWS = 2
-"""Samples of the example batch for tracing; with one sample, the batch size would be taken as fixed."""
 
 
 class Torch:
@@ -227,68 +222,3 @@ def _leaves(tensor: Any) -> list[Any]:
 
 
 ENGINE: Engine = Torch()
-
-
-class Scaled(nn.Module):
-    """A module preceded by the scaling of stored inputs to [0, 1]."""
-
-    def __init__(self, module: nn.Module, scale: float, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.module = module
-        self.scale = scale
-        self.dtype = dtype
-
-    def forward(self, image: Any) -> Any:
-        """Return the outputs for stored inputs `image` [B, C, H, W]."""
-        return self.module(image.to(self.dtype) * self.scale)
-
-
-def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) -> None:
-    """Export a module with inputs [B, C, H, W] and batches of any size; its outputs are unchanged.
-
-    Args:
-        model: The model that the task builds, with its weights.
-        record: The model's record; see `Engine.export`.
-        out: File to write.
-        form: "pt2" (torch.export) or "onnx".
-
-    Raises:
-        UserError: If it cannot be written in this form.
-    """
-    module = model.module.cpu().eval()
-    dtype = next(module.parameters()).dtype
-    height, width, channels = record.input_shape
-    module = Scaled(module, record.scale, dtype).eval()
-    image = torch.zeros(
-        ROWS, channels, height, width, dtype=getattr(torch, record.dtype)
-    )
-    with write_whole(out, form) as half, torch.no_grad(), warnings.catch_warnings():
-        # Tracing warns of branches on sizes, which are those of the record.
-        warnings.simplefilter("ignore")
-        if form == "pt2":
-            batch = torch.export.Dim("batch", min=1)
-            program = torch.export.export(
-                module, (image,), dynamic_shapes=({0: batch},)
-            )
-            torch.export.save(program, half)
-        else:
-            _write_onnx(module, image, half)
-
-
-def _write_onnx(module: nn.Module, image: Any, path: Path) -> None:
-    if importlib.util.find_spec("onnx") is None:
-        raise UserError(
-            "the package that writes ONNX",
-            "no onnx in this environment",
-            "Install it beside Scalestudy: pip install 'scalestudy[onnx]'; or name a .pt2 file with --out.",
-        )
-    axes = {"image": {0: "batch"}, "output": {0: "batch"}}
-    torch.onnx.export(
-        module,
-        (image,),
-        str(path),
-        dynamo=False,
-        dynamic_axes=axes,
-        input_names=["image"],
-        output_names=["output"],
-    )

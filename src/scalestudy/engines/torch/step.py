@@ -18,8 +18,9 @@ from scalestudy.config.settings import LaunchSettings
 from scalestudy.data.samples import Slice, leaves, map_columns
 from scalestudy.engines.keras.layer_context import Working, working
 from scalestudy.engines.torch.group import TorchReplicas
-from scalestudy.engines.torch.layers import RunningStatistics, SharedBuffers
 from scalestudy.engines.torch.optimizers import ScheduledOptimizer
+from scalestudy.engines.torch.running_statistics import RunningStatistics
+from scalestudy.engines.torch.shared_buffers import SharedBuffers
 
 MIB = 2**20
 

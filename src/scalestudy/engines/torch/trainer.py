@@ -22,13 +22,10 @@ from scalestudy.engines.keras.layer_context import collecting
 from scalestudy.engines.keras.phases import Phase, keep
 from scalestudy.engines.keras.trainer import KerasTrainer
 from scalestudy.engines.torch.group import TorchReplicas
-from scalestudy.engines.torch.layers import (
-    RunningStatistics,
-    SharedBuffers,
-    adapt_model,
-    batch_norms,
-)
+from scalestudy.engines.torch.layers import adapt_model, batch_norms
 from scalestudy.engines.torch.optimizers import StateDict, optimizer_of
+from scalestudy.engines.torch.running_statistics import RunningStatistics
+from scalestudy.engines.torch.shared_buffers import SharedBuffers
 from scalestudy.engines.torch.state import TorchState, host_arrays
 from scalestudy.engines.torch.step import (
     Step,

@@ -9,14 +9,9 @@ import pytest
 from scalestudy.data.samples import Slice
 from scalestudy.engines.group import Group
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.training import timers
-from scalestudy.training.timers import (
-    LEAST_STEPS,
-    MEASURE,
-    WARM_UP,
-    EpochCounters,
-    StepTimer,
-)
+from scalestudy.training import epoch_counters
+from scalestudy.training.epoch_counters import EpochCounters
+from scalestudy.training.step_timer import LEAST_STEPS, MEASURE, WARM_UP, StepTimer
 
 CALL = (Slice(None, None, 0, 16, 16, 0, 2),)
 """Two steps of 16 samples."""
@@ -160,7 +155,7 @@ class Device:
     def __init__(self, monkeypatch):
         self.now = self.free = 0.0
         self.ahead = []
-        monkeypatch.setattr(timers.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(epoch_counters.time, "perf_counter", lambda: self.now)
 
     def given(self, seconds):
         """Give the device a call of so many seconds; return its marks."""
@@ -205,4 +200,4 @@ def test_a_device_that_runs_behind_times_calls_by_its_own_clock(
     counters.stop(clock)
     assert counters.waited == pytest.approx((calls - 1) * waited + reading, rel=0.01)
     assert counters.seconds == pytest.approx(calls * seconds + counters.waited)
-    assert most <= timers.IN_FLIGHT
+    assert most <= epoch_counters.IN_FLIGHT

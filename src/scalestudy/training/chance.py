@@ -1,0 +1,73 @@
+"""The quality that a constant prediction reaches, without learning."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.config.metric_senses import gain
+from scalestudy.data.samples import Indices
+from scalestudy.data.store.prepared import Prepared, class_counts
+from scalestudy.engines.interface import Trainer
+
+AT_ONCE = 2**22
+"""Maximum number of output values created at once."""
+
+
+class Chance(NamedTuple):
+    """The quality reached without learning.
+
+    Attributes:
+        quality: Best quality of a constant prediction; None if the outputs are not classes.
+        labels: Number of labels it was measured on: one per sample, or one per pixel.
+    """
+
+    quality: float | None
+    labels: int
+
+
+def measure_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> Chance:
+    """Measure `Chance` over `samples` (rows, shape [M])."""
+    if not prepared.classes:
+        return Chance(None, len(samples))
+    labels = len(samples) * int(np.prod(prepared.targets.shape[1:]))
+    return Chance(constant_quality(trainer, prepared, samples), labels)
+
+
+def constant_quality(
+    trainer: Trainer, prepared: Prepared, samples: Indices
+) -> float | None:
+    """Return the best quality over `samples` (rows, shape [M]) of a prediction that ignores the inputs.
+
+    It tries to predict the most frequent class everywhere (with two classes, each of them), and the class
+    frequencies as probabilities. The resulting accuracy is the share of the majority class; the resulting
+    IoU is the share of the foreground.
+
+    Returns:
+        None if the task's outputs are not classes, or if no such quality is finite.
+    """
+    better = trainer.sense.better
+    counts = class_counts(prepared, samples)
+    # Every label may be ignored.
+    shares = counts / max(1.0, counts.sum())
+    tried = 1
+    if len(shares) == 2:
+        tried = 2  # the foreground, by which masks are judged, is often the rarer class
+    frequent = np.argsort(-shares, kind="stable")[:tried]
+    best: float | None = None
+    for answer in (*np.eye(len(shares))[frequent], shares):
+        value = trainer.constant(_parts(prepared, samples), answer)
+        if value is None or better is None or not np.isfinite(value):
+            continue
+        if best is None or gain(value, better) > gain(best, better):
+            best = value
+    return best
+
+
+def _parts(prepared: Prepared, samples: Indices) -> Iterator[NDArray[np.generic]]:
+    targets = prepared.targets
+    outputs = int(np.prod(targets.shape[1:])) * prepared.classes
+    size = max(1, AT_ONCE // outputs)
+    for start in range(0, len(samples), size):
+        yield targets[np.sort(samples[start : start + size])]
