@@ -107,6 +107,7 @@ class SecretGroup(Group):
             with contextlib.suppress(
                 AuthenticationError, EOFError, OSError, ValueError
             ):
+                # Whoever connects without the secret must not end the waiting for the others.
                 peer = listener.accept()
                 rank = json.loads(peer.recv_bytes())
                 with self._arrived:
@@ -117,6 +118,7 @@ class SecretGroup(Group):
         deadline = time.monotonic() + start_within()
         while True:
             try:
+                # Rank 0 may not listen yet.
                 peer = Client(self._address, authkey=self._key)
             except (OSError, EOFError, AuthenticationError) as error:
                 if time.monotonic() > deadline:

@@ -259,6 +259,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     refuse_weights(task, path, resolved.weights)
     # A full temporary folder is no error of the model: suppress OSError.
     with contextlib.suppress(OSError), temporary_folder("scalestudy-task-") as folder:
+        # Before training, which a model that cannot be saved would waste.
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
     if is_ours(path):
         return {"notes": []}

@@ -74,6 +74,7 @@ def import_file(path: Path) -> ModuleType:
 
 def limit_time(seconds: float | None = None) -> None:
     """Start the time limit of the task file's code; when it is exceeded, print the stacks and exit."""
+    # By faulthandler, whose thread also runs while native code holds the interpreter.
     if WITHIN in os.environ:
         faulthandler.dump_traceback_later(
             seconds or float(os.environ[WITHIN]), exit=True

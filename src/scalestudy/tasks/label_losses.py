@@ -155,6 +155,7 @@ def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
     Sums are over the pixels of a sample. One output channel has one class, the foreground; with more
     channels all classes count equally, including the background.
     """
+    # Without smoothing, a class that neither occurs nor is predicted would divide by 0.
     half = max(smooth / 2, TINY)
 
     def losses(targets: Any, outputs: Any) -> Any:

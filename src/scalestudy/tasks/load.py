@@ -197,6 +197,7 @@ def hook(module: ModuleType, name: str, arguments: str = "") -> Any:
     if function is None:
         return None
     try:
+        # Bound and not called, so that a mistake shows before data are there.
         inspect.signature(function).bind(*arguments.split(", "))
     except (TypeError, ValueError) as error:
         raise UserError(

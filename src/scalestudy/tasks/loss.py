@@ -124,6 +124,7 @@ def _of_pytorch(given: Any) -> Any:
     functional = getattr(given, "__module__", None) == "torch.nn.functional"
     if functional and not is_class:
         return partial(given, reduction="none")
+    # Only here: an environment of TensorFlow's may have none.
     import torch
 
     loss = given

@@ -173,6 +173,7 @@ def _by_name(given: Any) -> dict[Any, Any]:
 
 def _resolve(given: Any, file: Any) -> Any:
     """Resolve a name or a class to a metric or a function."""
+    # `fit` of Keras chooses it by the shapes of targets and outputs, here they are labels.
     if given == "accuracy":
         return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
     if isinstance(given, str):

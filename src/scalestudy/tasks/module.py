@@ -270,6 +270,7 @@ class ModuleModel:
             return None
         finally:
             for parameter in parameters:
+                # The next step must not add to these gradients.
                 parameter.grad = None
 
     def save(self, path: str) -> None:
@@ -307,7 +308,10 @@ class ModuleModel:
     def _read(self, path: str) -> dict[str, Any]:
         try:
             state: dict[str, Any] = torch.load(
-                path, map_location="cpu", weights_only=True
+                # Other objects in the file could run code when they are loaded.
+                path,
+                map_location="cpu",
+                weights_only=True,
             )
         except Exception as error:  # pickle and PyTorch raise many types
             raise UserError(

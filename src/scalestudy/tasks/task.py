@@ -146,6 +146,7 @@ def is_module(model: Any) -> bool:
     """Whether `model` is an nn.Module but not a Keras layer, which on the torch backend is one too."""
     if keras.backend.backend() != "torch":
         return False
+    # Only on this backend, since a task of Keras needs no PyTorch.
     import torch
 
     if isinstance(model, keras.layers.Layer):

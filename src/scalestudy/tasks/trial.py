@@ -272,6 +272,7 @@ def _try_gradients(
 ) -> None:
     def compute() -> tuple[Any, Any]:
         losses = _training_losses(task, inputs, targets, file)
+        # A mean over samples could not be weighted by the samples of each worker.
         _refuse_shape(losses, file)
         penalties = [keras.ops.sum(penalty) for penalty in task.model.losses]
         return sum(penalties, keras.ops.sum(losses)), losses

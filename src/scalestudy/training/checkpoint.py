@@ -37,6 +37,7 @@ def read_position(path: Path, fingerprint: str) -> Position | None:
     """
     try:
         with np.load(path, allow_pickle=False) as file:
+            # Settings, data and shapes must be those of this run, or its numbers would mix two.
             if str(file["fingerprint"]) != fingerprint:
                 raise UnusableError(
                     "it was made by another point, other data or another model"

@@ -32,6 +32,7 @@ def begin_alike(trainer: Trainer, group: Group, file: Path) -> None:
                 drawn = io.BytesIO()
                 np.savez(drawn, *trainer.state.weights()[0])
                 write_atomically(file, drawn.getvalue())
+        # A pickle could run code.
         with np.load(file, allow_pickle=False) as stored:
             trainer.state.begin_with([stored[name] for name in stored.files])
     trainer.state.share()

@@ -63,6 +63,7 @@ def try_saving(folder: RunFolder, trainer: Trainer) -> None:
     """
     try:
         with _half(folder.model.with_suffix(trainer.file.suffix)) as half:
+            # With the suffix of the model, by which frameworks choose the form.
             trainer.file.prove_savable(str(half))
     except OSError as error:
         raise RunError(

@@ -272,6 +272,7 @@ class Session:
 
         Every rank must enter it. Training goes on with the moving statistics, averaged over workers.
         """
+        # Within the block of an outer call, the model has its statistics already.
         if self._evaluating:
             yield
             return

@@ -50,6 +50,7 @@ def sum_over_workers(
     calls = iter(loader.epoch(samples))
     sums = compute(next(calls))
     for call in calls:
+        # A mark for each call: a large set may take longer than the watchdog waits.
         heartbeat.enter("evaluation")
         sums = [a + b for a, b in zip(sums, compute(call), strict=True)]
     arrays = trainer.arrays(sums)

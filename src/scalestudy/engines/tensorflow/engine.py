@@ -40,6 +40,7 @@ def set_up(
         tf.config.threading.set_intra_op_parallelism_threads(threads)
     if at_once is not None:
         tf.config.threading.set_inter_op_parallelism_threads(at_once)
+    # Replicas need a device each, and TensorFlow takes the CPU as one.
     if cpu_devices > 1:
         lone = tf.config.list_physical_devices("CPU")[0]
         logical = [tf.config.LogicalDeviceConfiguration()] * cpu_devices

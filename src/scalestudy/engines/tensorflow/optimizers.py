@@ -72,6 +72,7 @@ def make_optimizer(
     kind = ADAPTIVE[name]
     if scaling != "sqrt" or kappa == 1:
         return kind(rate, global_clipnorm=clip_norm)
+    # Made only to read Keras's defaults.
     plain = kind(0.0)
     beta_1, beta_2, epsilon = scale_averages(
         Averages(plain.beta_1, plain.beta_2, plain.epsilon), kappa

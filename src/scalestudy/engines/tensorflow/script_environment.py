@@ -75,6 +75,7 @@ def set_environment(
         UserError: If the processes have no port, host or secret.
         RunError: If rank 0 is not reached in time.
     """
+    # Remembered first, since Horovod's rendezvous takes it out of the environment.
     hold_secret()
     # No lines on the instructions of the CPU.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")

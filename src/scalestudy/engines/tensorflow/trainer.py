@@ -275,6 +275,7 @@ class TensorFlowTrainer(KerasTrainer[TensorFlowState]):
                 collecting(tf.compat.v1.get_default_graph()) as moments,
             ):
                 model(inputs, training=False)
+            # A slice without samples holds one row, which must not count.
             return [real * value for value in moments.sums(norms)]
 
         return lambda call: replicas.total(of_slice, call)

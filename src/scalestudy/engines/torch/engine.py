@@ -62,6 +62,7 @@ class Torch:
         if device == "cpu":
             keep_memory()
         without_tensorflow()
+        # Keras would turn the float64 sums of losses and metrics into float32.
         keep_wide_types()
         set_seed_and_precision(point.seed, precision)
         forbid_downloads()

@@ -225,6 +225,7 @@ class TorchEvaluation(Evaluation):
         if self._scale is None:
             targets = scaled(targets, None, self._floatx)
         added = self.added(scaled(part.inputs, self._scale, self._floatx), targets)
+        # A slice without samples holds one row of weight 0.
         total, *states = (tensor * float(part.count > 0) for tensor in added)
         return [total, total.new_full((), part.count), *states]
 
