@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from scalestudy.analysis.findings import Findings, read_study
-from scalestudy.features.imported.gather import NAME, published_findings
+from scalestudy.features.imported.published import NAME, published_findings
 from scalestudy.features.proposal.facts import RequestOptions
 from scalestudy.features.proposal.proposal_page import propose
 from scalestudy.report.figure import Figure, Picture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import altair as alt
 
-from scalestudy.features.imported.gather import NAME, published_findings
+from scalestudy.features.imported.published import NAME, published_findings
 from scalestudy.report.figure import Figure, Picture, colour_and_shape, data, figure
 from scalestudy.report.figure_data import workers_axis
 

@@ -27,7 +27,7 @@ BUILT_IN = {
         "digits": "scalestudy.data.sources.arrays:Digits",
     },
     "scalestudy.sections": {
-        "imported": "scalestudy.features.imported.gather:section",
+        "imported": "scalestudy.features.imported.assumptions:section",
         "diagnosis": "scalestudy.features.diagnose.diagnosis_section:diagnosis_section",
         "samples": "scalestudy.report.sections:samples_section",
         "models": "scalestudy.report.sections:models_section",

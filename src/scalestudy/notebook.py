@@ -65,7 +65,7 @@ def open(folder: str | os.PathLike[str]) -> StudyResult:
 
 def demo() -> "Findings":
     """The published study that `scalestudy demo` reports on, analysed like `StudyResult.findings`."""
-    from scalestudy.features.imported.gather import published_findings
+    from scalestudy.features.imported.published import published_findings
 
     return published_findings()
 

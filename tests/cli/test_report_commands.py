@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from published import column
-from scalestudy.features.imported.gather import published_findings
+from scalestudy.features.imported.published import published_findings
 from scalestudy.store.run_folder import RunFolder
 
 EPOCHS = "\n".join(

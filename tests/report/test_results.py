@@ -6,7 +6,7 @@ import synthetic
 from imported_runs import cassava
 from runs_to_target import TARGET, learning
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.imported.gather import published_findings
+from scalestudy.features.imported.published import published_findings
 from scalestudy.report.results import NO_REFERENCE, UNTIMED, results_table
 from scalestudy.report.time_and_cost import time_and_cost
 

@@ -245,7 +245,8 @@ def _findings(
         )
     if source:
         from scalestudy.features.imported.columns import options_of
-        from scalestudy.features.imported.gather import import_findings, paths_of
+        from scalestudy.features.imported.find_files import paths_of
+        from scalestudy.features.imported.gather import import_findings
 
         if study is not None:
             raise UserError(
@@ -349,7 +350,7 @@ def demo_command(
     force: ForceOption = False,
 ) -> None:
     """Report on a published study of a U-Net on 1 to 14 GPUs. Nothing is trained or downloaded."""
-    from scalestudy.features.imported.gather import published_findings
+    from scalestudy.features.imported.published import published_findings
     from scalestudy.report.study_document import render_text, report_document
     from scalestudy.report.write_document import form_by_ending, write_document
 

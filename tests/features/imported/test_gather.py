@@ -9,12 +9,8 @@ import pytest
 
 from imported_runs import cassava
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.imported.gather import (
-    about,
-    gather_runs,
-    import_findings,
-    section,
-)
+from scalestudy.features.imported.assumptions import about, section
+from scalestudy.features.imported.gather import gather_runs, import_findings
 from scalestudy.report.formats import sections
 from scalestudy.report.study_document import render_text, report_document
 from scalestudy.report.write_document import markdown
