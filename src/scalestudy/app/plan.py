@@ -26,6 +26,7 @@ from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder, default_folder
 from scalestudy.store.trained_code import add_trained
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import plural
 
 INITIAL = "initial"
 """Folder of initial weights in a study's folder."""
@@ -224,7 +225,7 @@ def _installed(
             if (point.engine, point.traits.library) == software
         ]
         names = " and ".join(dict.fromkeys(point.strategy for point in out))
-        count = f"{len(out)} point{'s' * (len(out) != 1)}"
+        count = f"{len(out)} {plural('point', len(out))}"
         listener.note(
             f"Left out: {count} of {names}. Not installed: {lacking.expected}. {lacking.action}"
         )

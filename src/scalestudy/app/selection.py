@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from scalestudy.store.state import State
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import elide, plural
 
 if TYPE_CHECKING:
     from scalestudy.config.point import Point
@@ -45,10 +46,16 @@ def match_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
             raise UserError(
                 "the name of a point after --point, or a pattern such as 'horovod-*'",
                 f"{pattern!r}, which matches none of {len(known)} points",
-                f"There are {', '.join(near) or 'none'}{', …' * (len(near) < len(known))}",
+                f"There are {_some_of(near, known)}",
             )
         wanted |= fitting
     return [name for name in known if name in wanted]
+
+
+def _some_of(near: Sequence[str], known: Sequence[str]) -> str:
+    if not near:
+        return "none"
+    return elide([*near, *(name for name in known if name not in near)], len(near))
 
 
 def selected(
@@ -134,7 +141,7 @@ def _value(point: "Point", axis: str) -> str:
     if axis == "strategy":
         return point.strategy
     if axis == "workers":
-        return f"{point.workers} worker{'s' * (point.workers != 1)}"
+        return f"{point.workers} {plural('worker', point.workers)}"
     return f"{axis} = {point.swept.get(axis)}"
 
 

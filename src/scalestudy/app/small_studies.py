@@ -17,6 +17,7 @@ from scalestudy.plugins.engines import (
     installed_engine,
 )
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import plural
 
 MOST_WORKERS = 8
 """A larger first study would take longer and show little more."""
@@ -103,9 +104,9 @@ def first_study(
         "# All keys, with their defaults: scalestudy docs study-file",
     ]
     if gpus:
-        what = f"{gpus} GPU{'s' * (gpus != 1)}"
+        what = f"{gpus} {plural('GPU', gpus)}"
     else:
-        what = f"{cores} core{'s' * (cores != 1)}"
+        what = f"{cores} {plural('core', cores)}"
     return FirstStudy(
         "\n".join(lines) + "\n", f"{3 * len(workers)} points on {what}", notes
     )

@@ -9,6 +9,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.util.errors import ScalestudyError, UserError
+from scalestudy.util.text import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -118,7 +119,7 @@ def show_document(
             write_named(file, text)
         else:
             figures = write_document(document(), form, file)[1:]
-    count = f"{len(figures)} figure{'s' * (len(figures) != 1)}"
+    count = f"{len(figures)} {plural('figure', len(figures))}"
     beside = f" and {count} in {figures[0].parent}" if figures else ""
     err().print(f"Wrote {file}{beside}", markup=False)
 

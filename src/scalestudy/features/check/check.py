@@ -124,7 +124,9 @@ class CheckSubject:
             return largest
         if self.site is not None:
             per_node = self.site.machine().workers_per_node(self.cpus_per_worker)
-            return per_node * (nodes or 2) if nodes or not self.points else largest
+            if self.points and not nodes:
+                return largest
+            return per_node * (nodes or 2)
         fitting = max(devices.gpus() or len(cores.granted()) // self.cpus_per_worker, 2)
         return min(largest, fitting) if self.points else fitting
 

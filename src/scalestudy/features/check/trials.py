@@ -19,6 +19,7 @@ from scalestudy.features.check.check_files import (
 )
 from scalestudy.plugins.engines import Collective, engine_traits
 from scalestudy.util import units
+from scalestudy.util.text import plural
 
 SLOW = 120e6
 """Bytes per second of gigabit Ethernet, which takes longer for gradients than most steps take."""
@@ -219,4 +220,4 @@ def _gone(rank: int, host: str) -> Line:
 
 
 def _hosts(count: int) -> str:
-    return f"{count} host{'s' * (count > 1)}"
+    return f"{count} {plural('host', count)}"

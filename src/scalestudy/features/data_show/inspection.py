@@ -392,9 +392,8 @@ def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
     if not warnings:
         yield Paragraph("None.")
     for warning in warnings:
-        yield Paragraph(
-            f"{'Serious: ' * warning.serious}{warning.title}. {warning.action}"
-        )
+        mark = "Serious: " if warning.serious else ""
+        yield Paragraph(f"{mark}{warning.title}. {warning.action}")
         more = len(warning.samples) - MOST_SAMPLES
         if warning.samples:
             yield Items(

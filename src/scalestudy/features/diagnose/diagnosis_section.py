@@ -36,6 +36,7 @@ from scalestudy.report.document import (
 )
 from scalestudy.report.number_format import format_number, with_interval
 from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.text import elide, plural
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
@@ -179,9 +180,9 @@ def _imbalance(diagnosis: Diagnosis) -> str:
     slow = slow_rank(diagnosis)
     if slow is None:
         return "no rank is slow all the time, but in each step one is: leave a core for the system"
-    cores = ", ".join(map(str, slow.cpus[:8])) + ", …" * (len(slow.cpus) > 8)
+    cores = elide(list(map(str, slow.cpus)), 8)
     return (
-        f"rank {slow.rank} on {slow.host} (core{'s' * (len(slow.cpus) != 1)} {cores}) takes "
+        f"rank {slow.rank} on {slow.host} ({plural('core', len(slow.cpus))} {cores}) takes "
         f"{slow.ratio.value:.2f} times as long as the others: see what else computes there, and its clock"
     )
 
@@ -272,7 +273,7 @@ def _headline(stored: StoredDiagnosis) -> str:
     text = (
         f"{diagnosis.implementation} on {diagnosis.workers} workers, global batch {diagnosis.global_batch}: "
         f"E({diagnosis.workers}) = {_percent(diagnosis.efficiency)} by {diagnosis.rounds} "
-        f"round{'s' * (diagnosis.rounds != 1)} of ablations on {diagnosis.host}, {diagnosis.made[:10]}; a "
+        f"{plural('round', diagnosis.rounds)} of ablations on {diagnosis.host}, {diagnosis.made[:10]}; a "
         f"step takes {format_number(1e3 * diagnosis.step_seconds, 2)} ms instead of "
         f"{format_number(1e3 * diagnosis.ideal_seconds, 2)} ms."
     )

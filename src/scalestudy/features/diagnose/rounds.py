@@ -50,6 +50,7 @@ from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
 from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.text import elide
 
 SECONDS = 2.0
 """Seconds of each variant in a round."""
@@ -110,7 +111,7 @@ def named_point(points: Sequence[Point], name: str) -> Point:
     if name not in several and timed in several:
         return several[timed]
     if name not in several:
-        known = ", ".join(list(several)[:8]) + ", …" * (len(several) > 8)
+        known = elide(list(several), 8)
         wanted = "a point of several workers that compute each step at the same time"
         raise UserError(wanted, repr(name), f"Name one of: {known or 'none'}.")
     return several[name]

@@ -63,6 +63,7 @@ from scalestudy.store.state import finished_run
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.files import contents
+from scalestudy.util.text import plural
 
 PLAIN = {"task": "cnn", "data": {"source": "digits"}}
 """Task and data of the study that resolves strategy and [launch]; they are not used otherwise."""
@@ -339,7 +340,7 @@ def run_script(script: Script, on_note: OnNote) -> None:
     folder = Path(tempfile.mkdtemp(prefix="scalestudy-launch-"))
     run, last = RunFolder(folder), script.point.processes - 1
     if last:
-        ranks = f"rank{'s 1 to' * (last > 1)} {last}"
+        ranks = "rank 1" if last == 1 else f"ranks 1 to {last}"
         on_note(f"Logs of {ranks}: {folder / 'logs'} (removed when it ends well)")
     with stoppable() as stop, contextlib.ExitStack() as held:
         gpus = await_gpus(held, script.point, on_note)
@@ -359,11 +360,7 @@ def run_script(script: Script, on_note: OnNote) -> None:
             left = _finish_measured(folder, stop.failure(run))
             if left or not last:
                 shutil.rmtree(folder)
-            where = "not measured" + f", logs: {folder / 'logs'}" * (last > 0)
-            where = f"what it has measured: {left.path}" if left else where
-            on_note(
-                f"Stopped {script.file} ({point.workers} worker{'s' * (point.workers > 1)}); {where}"
-            )
+            on_note(_stopped(script, left, folder / "logs"))
             raise
     failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
     ended = []
@@ -424,6 +421,18 @@ def _with_ended(run: RunFolder, failure: Failure, ended: Sequence[int]) -> Failu
             "tail": last_lines(run, f"rank-{ended[0]}"),
         }
     )
+
+
+def _stopped(script: Script, measured: RunFolder | None, logs: Path) -> str:
+    """Say that a script was stopped, and where what is left of it lies."""
+    if measured:
+        where = f"what it has measured: {measured.path}"
+    elif script.point.processes > 1:
+        where = f"not measured, logs: {logs}"
+    else:  # its output is on the terminal
+        where = "not measured"
+    workers = script.point.workers
+    return f"Stopped {script.file} ({workers} {plural('worker', workers)}); {where}"
 
 
 def _finish_measured(folder: Path, failure: Failure | None) -> RunFolder | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from scalestudy.plugins.strategies import traits
 from scalestudy.util.errors import RunError
+from scalestudy.util.text import plural
 
 SAME_LOSS = 1e-7
 """Relative difference below which mean losses are the same: those of other samples differ by far more."""
@@ -116,7 +117,7 @@ def grown_error(
 ) -> RunError:
     """Return the error for a run that reads as many samples on each worker as another one in all."""
     return RunError(
-        f"about {other_samples:,} samples an epoch, as with {other} worker{'s' * (other > 1)}",
+        f"about {other_samples:,} samples an epoch, as with {other} {plural('worker', other)}",
         f"{samples:,} with {workers}: each worker reads everything",
         f"Write {traits(strategy).share_line}; otherwise this is no scaling. If an epoch is meant to "
         "grow with the workers, say so by --weak-scaling.",

@@ -381,9 +381,11 @@ def _refuse(model: FoundModel, out: Path, *, force: bool) -> None:
         or not any(out.iterdir())
     )
     if present and (not force or not ours):
+        verb = "exists" if len(present) == 1 else "exist"
+        # --force replaces what an export has written, never another folder.
+        action = "Name another with --out."
+        if ours:
+            action = "Name another with --out, or replace them with --force."
         raise UserError(
-            "a new file",
-            f"{' and '.join(map(str, present))}, which exist{'s' * (len(present) == 1)}",
-            "Name another with --out"
-            + (", or replace them with --force." if ours else "."),
+            "a new file", f"{' and '.join(map(str, present))}, which {verb}", action
         )
