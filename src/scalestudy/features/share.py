@@ -25,70 +25,66 @@ ABOUT = (
 )
 OWN_TASK = "own task"
 RESULT = (
-    *("engine", "strategy", "implementation", "communication", "workers", "seed"),
-    *(
-        "per_worker_batch",
-        "global_batch",
-        "epochs",
-        "updates",
-        "samples_processed",
-        "training_samples",
-    ),
-    *(
-        "throughput",
-        "steady_epochs",
-        "training_seconds",
-        "wall_seconds",
-        "restarts",
-        "phases",
-    ),
-    *(
-        "better",
-        "bounded",
-        "quality",
-        "quality_split",
-        "quality_labels",
-        "constant_quality",
-    ),
-    *(
-        "best_quality",
-        "best_epoch",
-        "parameters",
-        "shapes_digest",
-        "initial_digest",
-        "precision",
-    ),
-    *(
-        "evaluated_samples",
-        "input_scaling",
-        "deterministic",
-        "oversubscribed",
-        "peak_memory_bytes",
-    ),
-    *(
-        "cpu_percent",
-        "gpu_percent",
-        "gpus",
-        "processes",
-        "nodes",
-        "usage_of",
-        "flops_per_sample",
-    ),
-    *("began", "finished", "by_script", "place", "blocks"),
+    "engine",
+    "strategy",
+    "implementation",
+    "communication",
+    "workers",
+    "seed",
+    "per_worker_batch",
+    "global_batch",
+    "epochs",
+    "updates",
+    "samples_processed",
+    "training_samples",
+    "throughput",
+    "steady_epochs",
+    "training_seconds",
+    "wall_seconds",
+    "restarts",
+    "phases",
+    "better",
+    "bounded",
+    "quality",
+    "quality_split",
+    "quality_labels",
+    "constant_quality",
+    "best_quality",
+    "best_epoch",
+    "parameters",
+    "shapes_digest",
+    "initial_digest",
+    "precision",
+    "evaluated_samples",
+    "input_scaling",
+    "deterministic",
+    "oversubscribed",
+    "peak_memory_bytes",
+    "cpu_percent",
+    "gpu_percent",
+    "gpus",
+    "processes",
+    "nodes",
+    "usage_of",
+    "flops_per_sample",
+    "began",
+    "finished",
+    "by_script",
+    "place",
+    "blocks",
 )
 """Fields of a result that hold numbers, digests, or words from our own lists."""
 RANK = (
-    *(
-        "rank",
-        "size",
-        "local_rank",
-        "placement_source",
-        "threads",
-        "devices",
-        "nodes_shared",
-        "driver",
-    ),
-    *("cpu_model", "memory_bytes"),
+    "rank",
+    "size",
+    "local_rank",
+    "placement_source",
+    "threads",
+    "devices",
+    "nodes_shared",
+    "driver",
+    "cpu_model",
+    "memory_bytes",
 )
 """The same for the record of a rank."""
 CHECKED = ("train.loss", "train.metrics", "train.augment", "launch.bucket_size")
@@ -151,21 +147,17 @@ class _Stripped:
     """Removes names from runs. Nodes and the user's own swept strings get numbers, equal in all runs."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        hosts = (
-            host
-            for run in runs
-            for host in (*run.result.hosts, *(rank.host for rank in run.ranks))
-        )
-        self._hosts = {
-            host: f"node{number}"
-            for number, host in enumerate(dict.fromkeys(hosts), start=1)
-        }
-        texts: dict[str, dict[str, None]] = {}
-        for key, value in (pair for run in runs for pair in run.result.swept.items()):
-            if not is_plain(key, value):
-                texts.setdefault(key, {})[json.dumps(value, sort_keys=True)] = None
-        self._texts = {key: list(values) for key, values in texts.items()}
+        self._hosts: dict[str, str] = {}
+        self._texts: dict[str, list[str]] = {}
         self._names: Counter[str] = Counter()
+        for run in runs:
+            for host in (*run.result.hosts, *(rank.host for rank in run.ranks)):
+                self._hosts.setdefault(host, f"node{len(self._hosts) + 1}")
+            for key, value in run.result.swept.items():
+                if not is_plain(key, value):
+                    texts, text = self._texts.setdefault(key, []), _as_text(value)
+                    if text not in texts:
+                        texts.append(text)
 
     def run(self, run: Run) -> SharedRun:
         names = _metrics(run.result)
@@ -178,54 +170,63 @@ class _Stripped:
     def _result(self, result: Outcome, names: Mapping[str, str]) -> Result:
         name = f"{result.strategy}-w{result.workers}-s{result.seed}"
         self._names[name] += 1
-        count = self._names[name]
+        # Runs that differ only in other swept values would share the name.
+        if self._names[name] > 1:
+            name = f"{name}-{self._names[name]}"
+        weights = result.weights
+        if weights not in (None, *WEIGHTS):
+            weights = "a file"
+        # Operations may have names of the user's own: only whether there are any is kept.
+        uncounted = ["an operation"] if result.flops_uncounted else []
+        kept = {field: getattr(result, field) for field in RESULT}
         return Result.model_validate(
-            {field: getattr(result, field) for field in RESULT}
+            kept
             | {
-                "name": name if count == 1 else f"{name}-{count}",
+                "name": name,
                 "swept": {
                     key: self._value(key, value) for key, value in result.swept.items()
                 },
                 "metric": names.get(result.metric, ""),
-                "validation": {
-                    new: result.validation[old]
-                    for old, new in names.items()
-                    if old in result.validation
-                },
-                "test": {
-                    new: result.test[old]
-                    for old, new in names.items()
-                    if old in result.test
-                },
+                "validation": _renamed(result.validation, names),
+                "test": _renamed(result.test, names),
                 "hosts": [self._hosts[host] for host in result.hosts],
-                "weights": result.weights
-                if result.weights in (None, *WEIGHTS)
-                else "a file",
-                "flops_uncounted": ["an operation"] * bool(result.flops_uncounted),
+                "weights": weights,
+                "flops_uncounted": uncounted,
                 "weights_digest": "",
             }
         )
 
     def _rank(self, rank: RankRecord) -> RankRecord:
+        kept = {field: getattr(rank, field) for field in RANK}
         return RankRecord.model_validate(
-            {field: getattr(rank, field) for field in RANK}
+            kept
             | {
                 "host": self._hosts[rank.host],
                 "pid": 0,
                 "cpus": list(range(len(rank.cpus))),
-                "versions": {
-                    name: text
-                    for name, text in rank.versions.items()
-                    if _VERSION.fullmatch(text)
-                },
-                "build": _build(rank.build),
+                "versions": _plain_entries(rank.versions),
+                "build": _plain_entries(rank.build),
             }
         )
 
     def _value(self, key: str, value: Any) -> Any:
         if is_plain(key, value):
             return value
-        return f"own {self._texts[key].index(json.dumps(value, sort_keys=True)) + 1}"
+        number = self._texts[key].index(_as_text(value)) + 1
+        return f"own {number}"
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The values that have a shared name, by that name."""
+    found = {}
+    for old, new in names.items():
+        if old in values:
+            found[new] = values[old]
+    return found
 
 
 def _metrics(result: Outcome) -> dict[str, str]:
@@ -254,19 +255,23 @@ def _columns(run: Run, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _record(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
-    return {
-        name: values
-        for name, values in columns.items()
-        if any(value is not None for value in values)
-    }
+    known_columns = {}
+    for name, values in columns.items():
+        if any(value is not None for value in values):
+            known_columns[name] = values
+    return known_columns
 
 
-def _build(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the versions and switches of a build; other strings are left out."""
-    return {
-        name: _build(value) if isinstance(value, Mapping) else value
-        for name, value in record.items()
-        if value is None
-        or isinstance(value, bool | int | float | Mapping)
-        or (isinstance(value, str) and _VERSION.fullmatch(value))
-    }
+def _plain_entries(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the versions, numbers and switches of a record; other strings are left out."""
+    kept: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            kept[name] = _plain_entries(value)
+        elif (
+            value is None
+            or isinstance(value, bool | int | float)
+            or (isinstance(value, str) and _VERSION.fullmatch(value))
+        ):
+            kept[name] = value
+    return kept

@@ -12,7 +12,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.planned_training import PlannedTraining, time_parts
 from scalestudy.analysis.price import is_undecided
 from scalestudy.analysis.quality import Verdict
-from scalestudy.analysis.runs import metric_label
+from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.scaling_model import nodes_of
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row
@@ -163,44 +163,41 @@ def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject |
     if not rows:
         return None
     strategy, workers = options.strategy, options.workers
-    named = [
-        row
-        for row in rows
-        if strategy in (None, row.strategy) and workers in (None, row.workers)
-    ]
+    named = []
+    for row in rows:
+        if strategy in (None, row.strategy) and workers in (None, row.workers):
+            named.append(row)
     if not named:
         measured = ", ".join(row.key.label for row in rows)
-        received = " on ".join(
-            filter(None, (strategy, f"{workers} workers" if workers else None))
-        )
+        received = [strategy] if strategy else []
+        if workers:
+            received.append(f"{workers} workers")
         raise UserError(
             f"--strategy and --workers of a measured row: {measured}",
-            received,
+            " on ".join(received),
             "Choose one of these, or run the study with the missing row.",
         )
-    choice = next(
-        (row for row in rows if row.key == findings.advice.decision.choice), None
-    )
-    if choice is not None and choice in named:
-        row = choice
-    else:
-        alike = [
-            row for row in named if choice and row.strategy == choice.strategy
-        ] or named
-        row = max(
-            alike,
-            key=lambda row: (
-                row.speed.steady.value is not None,
-                row.throughput.value or 0.0,
-            ),
-        )
+    subject = _requested_row(named, rows, findings.advice.decision.choice)
     series = []
-    for other in rows:
-        if (other.strategy, other.key.variant) == (row.strategy, row.key.variant):
-            series.append(other)
-    return ProposalSubject(
-        findings, tuple(sorted(series, key=lambda row: row.workers)), row, options
-    )
+    for row in rows:
+        if (row.strategy, row.key.variant) == (subject.strategy, subject.key.variant):
+            series.append(row)
+    series.sort(key=lambda row: row.workers)
+    return ProposalSubject(findings, tuple(series), subject, options)
+
+
+def _requested_row(named: list[Row], rows: Sequence[Row], choice: Key | None) -> Row:
+    """Return the advised row if it is named, else the fastest of those named, of the advised strategy if any is."""
+    for row in named:
+        if row.key == choice:
+            return row
+    advised = {row.strategy for row in rows if row.key == choice}
+    alike = [row for row in named if row.strategy in advised]
+
+    def speed(row: Row) -> tuple[bool, float]:
+        return row.speed.steady.value is not None, row.throughput.value or 0.0
+
+    return max(alike or named, key=speed)
 
 
 def count_runs(rows: Sequence[Row]) -> str:
