@@ -5,7 +5,8 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -99,8 +100,10 @@ def _options(
         raise typer.Exit
 
 
-COMMAND_LINE = typer.main.get_command(app)
-"""All commands with their options, made once for calls of `main`."""
+@cache
+def _command_line() -> Any:
+    """All commands with their options; made once, since Python may call `main` often."""
+    return typer.main.get_command(app)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -116,7 +119,7 @@ def main(arguments: list[str] | None = None) -> None:
         ):  # file names may contain undecodable bytes
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = COMMAND_LINE.main(arguments, standalone_mode=False) or 0
+        code = _command_line().main(arguments, standalone_mode=False) or 0
         sys.stdout.flush()  # while an error can still be told
         sys.exit(_of_signal(code))
     except KeyboardInterrupt:

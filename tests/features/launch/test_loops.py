@@ -239,7 +239,7 @@ def recording(workers, seed=0):
     places = Placement(
         0, workers, 0, workers, 0, ("localhost",) * workers, "torchrun", 20_000
     )
-    return Recording(Start(places, "cpu", workers=workers), seed, 2, PhaseClock())
+    return Recording.begin(Start(places, "cpu", workers=workers), seed, 2, PhaseClock())
 
 
 def left(digest="", **values):

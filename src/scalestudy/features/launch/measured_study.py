@@ -315,16 +315,24 @@ class Left:
     communication: str | None
 
 
+def _mean_loss(by_rank: Sequence[EpochCounts]) -> float | None:
+    """Loss of an epoch, a mean over its samples; None if a worker that has some reports none."""
+    losses = [counts.loss for counts in by_rank if counts.samples]
+    if None in losses:
+        return None
+    mean: float = sum(losses) / sum(counts.samples for counts in by_rank)
+    return mean
+
+
 class Recording:
     """A run of a script, from its first epoch to its result; `epochs` is the planned number."""
 
-    def __init__(self, start: Start, seed: int, epochs: int, clock: PhaseClock) -> None:
+    def __init__(
+        self, study: StudyFolder, run: RunFolder, epochs: int, clock: PhaseClock
+    ) -> None:
         self._clock, self._epochs = clock, epochs
-        script = script_here()
-        self._point = point_of(start, script, seed)
-        self._study = measured_folder(script, self._point, os.environ.get(OUT))
-        self.run = run_of(self._study, self._point, os.environ.get(FOLDER))
-        self._point = self.run.point()  # with what the launcher knows of it
+        self._study, self.run = study, run
+        self._point = run.point()  # with what the launcher knows of it
         self._records: list[EpochRecord] = []
         self._most: list[int] = []
         self._senses: dict[str, Better | None] = {}
@@ -333,6 +341,17 @@ class Recording:
         self._progress = Progress(
             phase="training", epoch=1, epochs=epochs, step=0, steps=0, updated=0
         )
+
+    @classmethod
+    def begin(
+        cls, start: Start, seed: int, epochs: int, clock: PhaseClock
+    ) -> "Recording":
+        """Begin a run of this script in the folder of its study, which is made if there is none yet."""
+        script = script_here()
+        point = point_of(start, script, seed)
+        study = measured_folder(script, point, os.environ.get(OUT))
+        run = run_of(study, point, os.environ.get(FOLDER))
+        return cls(study, run, epochs, clock)
 
     def sense(self, name: str, better: Better | None) -> None:
         """Record the direction of a metric. The first metric is the quality."""
@@ -363,32 +382,27 @@ class Recording:
             self._refuse_unshared(by_rank)
             for note in _notes(by_rank):
                 print(f"scalestudy: {note}", file=sys.stderr, flush=True)
-        seconds = max(counts.seconds for counts in by_rank)
         samples = sum(counts.samples for counts in by_rank)
-        losses = [counts.loss for counts in by_rank if counts.samples]
         if not samples:
             return
+        # Every step waits for the slowest worker.
+        seconds = max(counts.seconds for counts in by_rank)
+        before = sum(record.train_seconds for record in self._records)
+        qualities = [counts.qualities for counts in by_rank]
         record = EpochRecord(
             epoch=len(self._records) + 1,
             steps=max(counts.steps for counts in by_rank),
             samples=samples,
-            loss=None if None in losses else sum(losses) / samples,
+            loss=_mean_loss(by_rank),
             train_seconds=seconds,
             evaluation_seconds=by_rank[0].wall - by_rank[0].seconds,
-            elapsed_training_seconds=sum(
-                record.train_seconds for record in self._records
-            )
-            + seconds,
-            validation=_values([counts.qualities for counts in by_rank]),
+            elapsed_training_seconds=before + seconds,
+            validation=_values(qualities),
         )
         self._records.append(record)
-        self._evaluated |= _denominators([counts.qualities for counts in by_rank])
-        self._most = [
-            max(before, counts.most)
-            for before, counts in zip(
-                self._most or [0] * len(by_rank), by_rank, strict=True
-            )
-        ]
+        self._evaluated |= _denominators(qualities)
+        most = [counts.most for counts in by_rank]
+        self._most = list(map(max, self._most or most, most))
         self._clock.add("training", seconds)
         self._clock.add("evaluation", record.evaluation_seconds)
         self.run.append_epoch(record)

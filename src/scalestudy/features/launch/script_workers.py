@@ -251,7 +251,9 @@ class Workers:
         group = self._session.group
         self._model = model
         if self.is_chief and self._folder is None:
-            self._recording = Recording(self._start, self.seed, count, self._clock)
+            self._recording = Recording.begin(
+                self._start, self.seed, count, self._clock
+            )
         path = group.share_object(
             str(self._recording.run.path) if self._recording else None
         )
