@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import Run, epoch_values
+from scalestudy.analysis.runs import Key, Run, epoch_values
 from scalestudy.report.figure import (
     COLOURS,
     HEIGHT,
@@ -26,6 +26,9 @@ from scalestudy.report.figure_data import (
     series_name,
 )
 from scalestudy.report.number_format import time_unit
+
+if TYPE_CHECKING:
+    import altair as alt
 
 MOST_EPOCHS = 60
 """Largest number of epochs drawn in a line; more cannot be distinguished and would enlarge the page."""
@@ -73,33 +76,39 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
     """Mean losses over the seeds by epoch, the unit of time, and a sentence on rows that are left out."""
     groups, named = findings.measures.groups, labels(findings)
     keys = [key for key, runs in groups.items() if any(run.epochs for run in runs)]
-    shown = list(dict.fromkeys(map(series_name, keys)))[:MOST_PANELS]
-    choice = findings.advice.choice
-    counts = downsample(
-        [key.workers for key in keys], MOST_COUNTS, {choice.workers} if choice else ()
-    )
-    rows = [key for key in keys if series_name(key) in shown and key.workers in counts]
-    last = [
-        run.epochs[-1].elapsed_training_seconds
-        for key in rows
-        for run in groups[key]
-        if run.epochs
-    ]
-    ends = [seconds for seconds in last if seconds is not None]
+    rows = _shown_rows(keys, findings)
+    ends = []
+    for key in rows:
+        for run in groups[key]:
+            last = run.epochs[-1].elapsed_training_seconds if run.epochs else None
+            if last is not None:
+                ends.append(last)
     unit, length = time_unit(ends)
+    # Two losses for each row.
     most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
     records: Records = []
     for key in rows:
         series = named.fields(key)["series"]
         fields = {"series": series, "panel": series_name(key), "workers": key.workers}
-        records += [fields | record for record in _means(groups[key], most, length)]
-    return (
-        records,
-        unit,
-        f" Of {len(keys)} rows, {len(rows)} are drawn."
-        if len(rows) < len(keys)
-        else "",
-    )
+        for record in _means(groups[key], most, length):
+            records.append(fields | record)
+    few = ""
+    if len(rows) < len(keys):
+        few = f" Of {len(keys)} rows, {len(rows)} are drawn."
+    return records, unit, few
+
+
+def _shown_rows(keys: Sequence[Key], findings: Findings) -> list[Key]:
+    """Rows of the first series, on some of the numbers of workers, with the advised one."""
+    series = list(dict.fromkeys(map(series_name, keys)))[:MOST_PANELS]
+    choice = findings.advice.choice
+    keep = {choice.workers} if choice else ()
+    counts = downsample([key.workers for key in keys], MOST_COUNTS, keep)
+    shown = []
+    for key in keys:
+        if series_name(key) in series and key.workers in counts:
+            shown.append(key)
+    return shown
 
 
 def _means(runs: Sequence[Run], most: int, length: float) -> Records:
@@ -124,27 +133,30 @@ def _means(runs: Sequence[Run], most: int, length: float) -> Records:
 def _epochs(run: Run, length: float) -> Records:
     """Each epoch with the time up to its end, and its losses; None if not recorded."""
     epochs = run.epochs
+    numbers = epoch_values(epochs, "epoch")
     seconds = epoch_values(epochs, "elapsed_training_seconds")
-    columns = {
-        "epoch": epoch_values(epochs, "epoch"),
-        "time": [None if value is None else value / length for value in seconds],
-        "training": epoch_values(epochs, "loss"),
-        "validation": epoch_values(epochs, "validation", "loss"),
-    }
-    return [
-        dict(zip(columns, values, strict=True))
-        for values in zip(*columns.values(), strict=True)
-    ]
+    training = epoch_values(epochs, "loss")
+    validation = epoch_values(epochs, "validation", "loss")
+    records: Records = []
+    for place, number in enumerate(numbers):
+        time = seconds[place]
+        records.append(
+            {
+                "epoch": number,
+                "time": None if time is None else time / length,
+                "training": training[place],
+                "validation": validation[place],
+            }
+        )
+    return records
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     """Mean; None if a value is unknown or not finite, or if there are no values."""
     known = [value for value in values if value is not None and isfinite(value)]
-    return (
-        rounded(sum(known) / len(known))
-        if known and len(known) == len(values)
-        else None
-    )
+    if not known or len(known) < len(values):
+        return None
+    return rounded(sum(known) / len(known))
 
 
 def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
@@ -153,61 +165,39 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     counts = sorted({record["workers"] for record in records})
     panels = list(dict.fromkeys(record["panel"] for record in records))
     values = [record["loss"] for record in records]
-    steep = min(values) > 0 and max(values) / min(values) > STEEP
-    # A few numbers of workers get distinct colours; many get a ramp that shows their order.
-    colours = list(COLOURS[: len(counts)]) if len(counts) < 5 else ramp(len(counts))
-    titles = {name: axis for name, (_, axis, _) in WAYS.items()} | {
-        "time": f"Training time ({unit})"
-    }
-    epochs = sorted({record["epoch"] for record in records})
-    ticks = (
-        {"values": epochs}
-        if field == "epoch" and len(epochs) <= MOST_TICKS
-        else {"tickCount": MOST_TICKS}
-    )
-    form = "d" if field == "epoch" else "~g"
-    domain = ["validation", "training"]
-    sets = alt.StrokeDash(
-        "set:N",
-        title="Loss on",
-        scale=alt.Scale(domain=domain, range=[[1, 0], [3, 3]]),
-        legend=alt.Legend(symbolType="stroke"),
-    )
+    titles = {name: axis for name, (_, axis, _) in WAYS.items()}
+    titles["time"] = f"Training time ({unit})"
+    y_scale = alt.Scale(zero=False)
+    if min(values) > 0 and max(values) / min(values) > STEEP:
+        y_scale = alt.Scale(type="log")
     lines = Counter(
         (record["panel"], record["workers"], record["set"]) for record in records
     )
-    single = (
-        min(lines.values()) == 1
-    )  # a line of one value cannot be seen without its point
+    # A line of one value cannot be seen without its point.
+    single = min(lines.values()) == 1
+    times = {name: f"{title}|," for name, title in titles.items()}
     base = (
         alt.Chart(data(records))
         .mark_line(strokeWidth=2, point=single)
         .encode(
-            alt.X(
-                f"{field}:Q",
-                title=titles[field],
-                axis=alt.Axis(format=form, labelOverlap=True, **ticks),
+            alt.X(f"{field}:Q", title=titles[field], axis=_x_axis(records, field)),
+            alt.Y("loss:Q", title="Loss", axis=alt.Axis(tickCount=5), scale=y_scale),
+            _colours(counts),
+            alt.StrokeDash(
+                "set:N",
+                title="Loss on",
+                scale=alt.Scale(
+                    domain=["validation", "training"], range=[[1, 0], [3, 3]]
+                ),
+                legend=alt.Legend(symbolType="stroke"),
             ),
-            alt.Y(
-                "loss:Q",
-                title="Loss",
-                axis=alt.Axis(tickCount=5),
-                scale=alt.Scale(type="log") if steep else alt.Scale(zero=False),
-            ),
-            alt.Color(
-                "workers:O",
-                title="Workers",
-                scale=alt.Scale(domain=counts, range=colours),
-                legend=alt.Legend() if len(counts) > 1 else None,
-            ),
-            sets,
             detail="panel:N",
             order="epoch:Q",
             tooltip=tooltip(
                 panel="Strategy",
                 workers="Workers",
                 set="Loss on",
-                **{name: f"{title}|," for name, title in titles.items()},
+                **times,
                 loss="Loss|.4g",
             ),
         )
@@ -218,13 +208,38 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
             facet=alt.Facet("panel:N", title=None, sort=panels), columns=2
         )
     word = WAYS[field][0]
-    title = f"Loss against {word}"
     return figure(
         f"loss-by-{field}",
-        title,
+        f"Loss against {word}",
         drawn,
         caption,
         wide=True,
         group="loss",
         choice=f"against {word}",
+    )
+
+
+def _x_axis(records: Records, field: str) -> "alt.Axis":
+    import altair as alt
+
+    if field != "epoch":
+        return alt.Axis(format="~g", labelOverlap=True, tickCount=MOST_TICKS)
+    epochs = sorted({record["epoch"] for record in records})
+    if len(epochs) <= MOST_TICKS:
+        return alt.Axis(format="d", labelOverlap=True, values=epochs)
+    return alt.Axis(format="d", labelOverlap=True, tickCount=MOST_TICKS)
+
+
+def _colours(counts: Sequence[int]) -> "alt.Color":
+    """Distinct colours for a few numbers of workers; for many a ramp that shows their order."""
+    import altair as alt
+
+    colours = ramp(len(counts))
+    if len(counts) < 5:
+        colours = list(COLOURS[: len(counts)])
+    return alt.Color(
+        "workers:O",
+        title="Workers",
+        scale=alt.Scale(domain=counts, range=colours),
+        legend=alt.Legend() if len(counts) > 1 else None,
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from scalestudy.analysis.costs import may_have_tf32
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.measures import engines_of
+from scalestudy.analysis.measures import engines_of, gpu_names
 from scalestudy.analysis.quality import MARGIN, OF_ERROR
 from scalestudy.analysis.runs import Run, direction_label, key_of_run, metric_label
 from scalestudy.analysis.sequential import ALPHA
@@ -15,6 +15,7 @@ from scalestudy.plugins.strategies import is_synchronous
 from scalestudy.report.document import Table, headings_of
 from scalestudy.store.records import RankRecord
 from scalestudy.util import units
+from scalestudy.util.text import join_first
 
 _THROUGHPUT = (
     "Throughput is the number of samples processed, divided by the training time, in the steady epochs:"
@@ -79,37 +80,37 @@ LONGEST = 80
 
 def notes(findings: Findings) -> list[str]:
     """Sentences about the measurement, in the order of the table's columns."""
-    measured_here = any(not run.foreign for run in findings.runs)
+    runs, rows = findings.runs, findings.rows
+    measured_here = any(not run.foreign for run in runs)
     quality = _quality(findings, measured_here)
-    if findings.runs and not measured_here:
-        known = any(run.result.quality is not None for run in findings.runs)
-        return [_RATIO, _INTERVALS, *([quality] * known)]
-    return [
-        _THROUGHPUT,
-        _TIME,
-        *([_SPEED_UP] if len({row.workers for row in findings.rows}) > 1 else []),
-        _COST,
-        *([_INTERVALS] if any(row.runs > 1 for row in findings.rows) else []),
-        *([_SEQUENTIAL] if findings.measures.sequential else []),
-        *([_SCRIPT] if _by_script(findings) else []),
-        *_several_engines(findings),
-        quality,
-        *(
-            [_SPLITS]
-            if any(run.result.swept.keys() & REPEATS for run in findings.runs)
-            else []
-        ),
-        *_taken(findings),
-        *_arithmetic(findings),
-        *_caveats(findings),
-    ]
+    if runs and not measured_here:
+        sentences = [_RATIO, _INTERVALS]
+        if any(run.result.quality is not None for run in runs):
+            sentences.append(quality)
+        return sentences
+    sentences = [_THROUGHPUT, _TIME]
+    if len({row.workers for row in rows}) > 1:
+        sentences.append(_SPEED_UP)
+    sentences.append(_COST)
+    if any(row.runs > 1 for row in rows):
+        sentences.append(_INTERVALS)
+    if findings.measures.sequential:
+        sentences.append(_SEQUENTIAL)
+    if _by_script(findings):
+        sentences.append(_SCRIPT)
+    sentences += _several_engines(findings)
+    sentences.append(quality)
+    if any(run.result.swept.keys() & REPEATS for run in runs):
+        sentences.append(_SPLITS)
+    sentences += _taken(findings)
+    sentences += _arithmetic(findings)
+    sentences += _caveats(findings)
+    return sentences
 
 
 def _several_engines(findings: Findings) -> Iterator[str]:
-    engines = [
-        label_of(name)
-        for name in dict.fromkeys(engines_of(findings.measures.groups).values())
-    ]
+    names = dict.fromkeys(engines_of(findings.measures.groups).values())
+    engines = [label_of(name) for name in names]
     if len(engines) > 1:
         yield (
             f"Several engines were used ({', '.join(engines)}). Speed-up, efficiency and quality compare a"
@@ -119,25 +120,24 @@ def _several_engines(findings: Findings) -> Iterator[str]:
 
 
 def _quality(findings: Findings, measured_here: bool) -> str:
-    splits = sorted(
-        {run.result.quality_split for run in findings.runs if not run.foreign}
-    ) or ["validation"]
-    metrics = [
-        metric_label(name) for name in sorted({row.metric for row in findings.rows})
-    ] or ["metric"]
-    ways = dict.fromkeys(
-        f" ({direction_label(row.sense.better)})"
-        for row in findings.rows
-        if row.sense.better
-    )
-    measured = (
-        " as reported by the script"
-        if _by_script(findings)
-        else f" of the saved model on the whole {' / '.join(splits)} set, each sample once, for any number"
-        " of workers"
-    )
+    metrics = sorted({row.metric for row in findings.rows})
+    named = " / ".join(map(metric_label, metrics)) or "metric"
+    ways: dict[str, None] = {}
+    for row in findings.rows:
+        if row.sense.better:
+            ways[f" ({direction_label(row.sense.better)})"] = None
+    measured = ""
+    if measured_here and _by_script(findings):
+        measured = " as reported by the script"
+    elif measured_here:
+        splits = {run.result.quality_split for run in findings.runs if not run.foreign}
+        sets = " / ".join(sorted(splits)) or "validation"
+        measured = (
+            f" of the saved model on the whole {sets} set, each sample once, for any number"
+            " of workers"
+        )
     return (
-        f"Quality is {' / '.join(metrics)}{''.join(ways)}{measured if measured_here else ''}. It is compared"
+        f"Quality is {named}{''.join(ways)}{measured}. It is compared"
         f" with the one-worker runs, with a margin: {describe_margin(findings)}. As in non-inferiority trials"
         " (Piaggio et al., JAMA 2012), a row is no worse if the interval of the difference lies on the good"
         " side of the margin, worse if it lies beyond the margin, and not settled otherwise."
@@ -164,26 +164,19 @@ def _taken(findings: Findings) -> Iterator[str]:
     dates = sorted(result.finished[:10] for result in results if result.finished)
     if not dates:
         return
-    when = " to ".join(sorted({dates[0], dates[-1]}))
+    text = f"Runs finished on {' to '.join(sorted({dates[0], dates[-1]}))}"
     hosts = sorted({host for result in results for host in result.hosts})
-    more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
-    where = f" on {', '.join(hosts[:MOST_HOSTS])}{more}" if hosts else ""
-    yield f"Runs finished on {when}{where}."
+    if hosts:
+        text += f" on {join_first(hosts, most=MOST_HOSTS)}"
+    yield f"{text}."
 
 
 def _arithmetic(findings: Findings) -> Iterator[str]:
-    known = sorted(
-        {run.result.precision for run in findings.runs if run.result.precision}
-    )
-    if known:
+    recorded = [run.result.precision for run in findings.runs if run.result.precision]
+    if recorded:
+        known = sorted(set(recorded))
         yield f"Arithmetic is {' / '.join(_PRECISIONS.get(name, name) for name in known)}."
-    if any(
-        run.result.precision == "float32"
-        and rank.device_uuids
-        and any(map(may_have_tf32, rank.devices))
-        for run in findings.runs
-        for rank in run.ranks
-    ):
+    if any(map(_gives_up_tf32, findings.runs)):
         yield (
             "TensorFlow's default on GPUs from Ampere on is TensorFloat-32. IEEE's float32 is slower and"
             " hides more of the exchange behind computing, so efficiency looks better than with"
@@ -191,18 +184,24 @@ def _arithmetic(findings: Findings) -> Iterator[str]:
         )
     kinds: dict[str, dict[str, None]] = {}
     for run in findings.runs:
-        for rank in run.ranks:
-            for name in rank.devices if rank.device_uuids else ():
-                kinds.setdefault(name, {})[key_of_run(run).label] = None
+        for name in gpu_names([run]):
+            kinds.setdefault(name, {})[key_of_run(run).label] = None
     if len(kinds) > 1:
-        used = "; ".join(
-            f"{name}: {', '.join(rows)}" for name, rows in sorted(kinds.items())
-        )
+        used = []
+        for name, rows in sorted(kinds.items()):
+            used.append(f"{name}: {', '.join(rows)}")
         yield (
-            f"Rows used different GPUs ({used}). Speed-ups include the difference between them,"
+            f"Rows used different GPUs ({'; '.join(used)}). Speed-ups include the difference between them,"
             " and a step on several takes as long as on the slowest. Use one kind for all runs:"
             " CUDA_VISIBLE_DEVICES, or gpu_request and constraint in the site profile."
         )
+
+
+def _gives_up_tf32(run: Run) -> bool:
+    """Whether a run computed in IEEE's float32 on a GPU that has TensorFloat-32."""
+    if run.result.precision != "float32":
+        return False
+    return any(map(may_have_tf32, gpu_names([run])))
 
 
 def _caveats(findings: Findings) -> Iterator[str]:
@@ -219,72 +218,68 @@ def _caveats(findings: Findings) -> Iterator[str]:
             " time, which may have slowed them down. Set exclusive = true in the site profile to get whole"
             " nodes."
         )
-    lost = [
-        run.result
-        for run in findings.runs
-        if run.result.model_missing and not run.is_timing
-    ]
+    lost = []
+    for run in findings.runs:
+        if run.result.model_missing and not run.is_timing:
+            lost.append(f"{run.result.name} ({run.result.model_missing})")
     if lost:
-        names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)
-        yield f"Measured runs without a saved model: {names}."
+        yield f"Measured runs without a saved model: {'; '.join(lost)}."
 
 
 def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Name and value of what the runs recorded; all values are listed if runs differ."""
-    ranks = [rank for run in runs for rank in run.ranks]
     facts: dict[str, dict[str, None]] = {}
     variables: dict[str, dict[str, None]] = {}
-    for rank in ranks:
-        for name, value in _facts(rank):
-            facts.setdefault(name, {}).update({value: None} if value else {})
-        for name, value in record_variables(rank.environment).items():
-            variables.setdefault(name, {})[value] = None
+    for run in runs:
+        for rank in run.ranks:
+            for name, value in _facts(rank):
+                # An unknown value keeps its place in the table for another rank's.
+                values = facts.setdefault(name, {})
+                if value:
+                    values[value] = None
+            for name, value in record_variables(rank.environment).items():
+                variables.setdefault(name, {})[value] = None
     listed = [(name, "; ".join(values)) for name, values in facts.items() if values]
-    settings = ", ".join(
-        f"{name}={_either(list(values))}" for name, values in sorted(variables.items())
-    )
-    return [*listed, ("Variables", settings)] if settings else listed
+    settings = []
+    for name, values in sorted(variables.items()):
+        settings.append(f"{name}={_either(list(values))}")
+    if settings:
+        listed.append(("Variables", ", ".join(settings)))
+    return listed
 
 
 def environment_table(runs: Sequence[Run], caption: str = "") -> Table | None:
     """The recorded environment as a table; None if nothing was recorded."""
     rows = tuple(environments(runs))
-    return (
-        Table(headings_of("What:", "Recorded:"), rows, caption, name="environment")
-        if rows
-        else None
-    )
+    if not rows:
+        return None
+    return Table(headings_of("What:", "Recorded:"), rows, caption, name="environment")
 
 
 def _either(values: Sequence[str]) -> str:
     """The values of a variable; their number if they are long, as the addresses of TF_CONFIG are."""
     text = " or ".join(values)
-    return (
-        text
-        if len(values) == 1 or len(text) <= LONGEST
-        else f"({len(values)} different values)"
-    )
+    if len(values) > 1 and len(text) > LONGEST:
+        return f"({len(values)} different values)"
+    return text
 
 
 def _facts(rank: RankRecord) -> list[tuple[str, str]]:
-    versions = [(_proper(name), version) for name, version in rank.versions.items()]
-    memory = units.size(rank.memory_bytes) if rank.memory_bytes else ""
+    """What a rank recorded, "" where it is unknown."""
+    environment = ""
+    if rank.environment_id:
+        environment = f"{rank.environment_id} ({rank.environment_name})"
     return [
         ("Host", rank.host),
         ("Processor", rank.cpu_model),
-        ("Memory", memory),
+        ("Memory", units.size(rank.memory_bytes) if rank.memory_bytes else ""),
         ("Devices", ", ".join(rank.devices)),
-        ("Cores of a rank", str(len(rank.cpus)) if rank.cpus else ""),
+        ("Cores of a rank", str(len(rank.cpus) or "")),
         ("Threads of a rank", str(rank.threads)),
         ("Driver", rank.driver or ""),
         ("Kernel", rank.kernel),
-        (
-            "Environment",
-            f"{rank.environment_id} ({rank.environment_name})"
-            if rank.environment_id
-            else "",
-        ),
-        *versions,
+        ("Environment", environment),
+        *[(_proper(name), version) for name, version in rank.versions.items()],
         ("Placement from", rank.placement_source),
     ]
 

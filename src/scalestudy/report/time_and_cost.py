@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.price import Price
+from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.figure import (
     COLOURS,
@@ -55,30 +57,35 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     title = "Strategy" if named.by_strategy else ", ".join(findings.rows[0].key.swept)
     colour, shape = colour_and_shape(named.shown(records), named.by_strategy, title)
     cut = _cut(records)
-    scales = {field: _scale(records, field) for field in ("cost", "time")}
+    cost_scale, cost_axis = _scale(records, "cost")
+    time_scale, time_axis = _scale(records, "time")
+    cost_title = f"Cost of one training ({bill}-{billed})"
+    time_title = f"Time to train ({unit})"
 
     def cost(field: str) -> alt.X:
-        scale, axis = scales["cost"]
-        return alt.X(
-            f"{field}:Q",
-            title=f"Cost of one training ({bill}-{billed})",
-            scale=scale,
-            axis=axis,
-        )
+        return alt.X(f"{field}:Q", title=cost_title, scale=cost_scale, axis=cost_axis)
 
     def time(field: str) -> alt.Y:
-        scale, axis = scales["time"]
-        return alt.Y(
-            f"{field}:Q", title=f"Time to train ({unit})", scale=scale, axis=axis
-        )
+        return alt.Y(f"{field}:Q", title=time_title, scale=time_scale, axis=time_axis)
 
     base = alt.Chart(data(records)).encode(cost("cost"), time("time"))
+    layers: list[Any] = []
+    has_front = sum(record["front"] for record in records) > 1
+    if has_front:
+        front = base.transform_filter("datum.front")
+        line = front.mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="#6E7781")
+        # Ordered along the front, not by row.
+        layers.append(line.encode(order="cost:Q"))
+    bars = _bars(base, records, colour, cost("cost_low"), time("time_low"))
+    layers += bars
+    advised = any(record["advised"] for record in records)
+    if advised:
+        ring = base.transform_filter("datum.advised")
+        layers.append(ring.mark_point(size=420, strokeWidth=2.5).encode(color=colour))
     swept = {"variant": "Swept"} if len(named.variants) > 1 else {}
-    efficiency = (
-        {"efficiency": "Cost efficiency|~g"}
-        if findings.advice.decision.reference
-        else {}
-    )
+    efficiency = {}
+    if findings.advice.decision.reference:
+        efficiency = {"efficiency": "Cost efficiency|~g"}
     tips = tooltip(
         strategy="Strategy",
         **swept,
@@ -88,66 +95,68 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         **efficiency,
         quality="Quality",
     )
-    front = base.transform_filter("datum.front").mark_line(
-        strokeDash=[5, 4], strokeWidth=1.5, color="#6E7781"
-    )
-    ring = (
-        base.transform_filter("datum.advised")
-        .mark_point(size=420, strokeWidth=2.5)
-        .encode(color=colour)
-    )
-    points = base.mark_point(filled=True, size=110).encode(
-        colour, shape, alt.Opacity("opacity:Q", scale=None), tooltip=tips
-    )
-    bars = [
-        base.transform_filter(f"isValid(datum.{field}_low)")
-        .mark_rule(strokeWidth=1.5, opacity=FADED)
-        .encode(colour, axis(f"{field}_low"), **{end: f"{field}_high:Q"})
-        for field, axis, end in (("cost", cost, "x2"), ("time", time, "y2"))
-        if any(f"{field}_low" in record for record in records)
-    ]
+    opacity = alt.Opacity("opacity:Q", scale=None)
+    points = base.mark_point(filled=True, size=110)
+    layers.append(points.encode(colour, shape, opacity, tooltip=tips))
+    layers += _names(base, records)
+    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
+    caption = "One point for each row, labelled with its workers where there is room, on the front always."
+    if has_front:
+        caption += " The dashed line is the Pareto front: no row of sound quality is both faster and cheaper."
+    if advised:
+        caption += " The ring marks the advised row."
+    if bars:
+        caption += f" Pale lines are 95 % intervals over seeds{cut}."
+    if any(record["opacity"] < 1 for record in records):
+        caption += " Faded rows are, or seem, worse in quality."
+    return [figure(NAME, "Time to train against cost", chart, caption)]
+
+
+def _bars(
+    base: "alt.Chart",
+    records: Records,
+    colour: "alt.Color",
+    cost: "alt.X",
+    time: "alt.Y",
+) -> list[Any]:
+    """Intervals of cost and of time, from their low ends `cost` and `time`, where rows have any."""
+    bars: list[Any] = []
+    if any("cost_low" in record for record in records):
+        known = base.transform_filter("isValid(datum.cost_low)")
+        rule = known.mark_rule(strokeWidth=1.5, opacity=FADED)
+        bars.append(rule.encode(colour, cost, x2="cost_high:Q"))
+    if any("time_low" in record for record in records):
+        known = base.transform_filter("isValid(datum.time_low)")
+        rule = known.mark_rule(strokeWidth=1.5, opacity=FADED)
+        bars.append(rule.encode(colour, time, y2="time_high:Q"))
+    return bars
+
+
+def _names(base: "alt.Chart", records: Records) -> list[Any]:
+    """The labels beside the points, above them on the right or below them on the left."""
     above = base.transform_filter("datum.label && !datum.below")
-    names = [above.mark_text(align="left", baseline="bottom", dx=11, dy=-8)]
+    mark = above.mark_text(align="left", baseline="bottom", dx=11, dy=-8)
+    names: list[Any] = [mark.encode(text="label:N")]
     if any(record["below"] for record in records):
         below = base.transform_filter("datum.label && datum.below")
-        names.append(below.mark_text(align="right", baseline="top", dx=-11, dy=8))
-    # Ordered along the front, not by row.
-    has_front = sum(record["front"] for record in records) > 1
-    advised = any(record["advised"] for record in records)
-    layers = [
-        *[front.encode(order="cost:Q")] * has_front,
-        *bars,
-        *[ring] * advised,
-        points,
-        *(text.encode(text="label:N") for text in names),
-    ]
-    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
-    caption = (
-        "One point for each row, labelled with its workers where there is room, on the front always."
-        + " The dashed line is the Pareto front: no row of sound quality is both faster and cheaper."
-        * has_front
-        + " The ring marks the advised row." * advised
-        + f" Pale lines are 95 % intervals over seeds{cut}." * bool(bars)
-        + " Faded rows are, or seem, worse in quality."
-        * any(record["opacity"] < 1 for record in records)
-    )
-    return [figure(NAME, "Time to train against cost", chart, caption)]
+        mark = below.mark_text(align="right", baseline="top", dx=-11, dy=8)
+        names.append(mark.encode(text="label:N"))
+    return names
 
 
 def _records(findings: Findings) -> tuple[Records, str, str]:
     """A record for each row with a cost, and the units of time and cost."""
-    prices = {
-        row.key: row.price
-        for row in findings.rows
-        if row.price and row.price.cost.value is not None
-    }
+    prices: dict[Key, Price] = {}
+    for row in findings.rows:
+        if row.price and row.price.cost.value is not None:
+            prices[row.key] = row.price
     unit, length = time_unit([price.seconds.value or 0.0 for price in prices.values()])
     billed, hours = cost_unit([price.cost.value for price in prices.values()])
     named, choice = labels(findings), findings.advice.choice
     verdicts = findings.advice.decision.verdicts or {}
-    records: Records = [
-        named.fields(key)
-        | {
+    records: Records = []
+    for key, price in prices.items():
+        record: dict[str, Any] = named.fields(key) | {
             "workers": str(key.workers),
             "time": rounded((price.seconds.value or 0.0) / length),
             "cost": rounded((price.cost.value or 0.0) / hours),
@@ -157,18 +166,21 @@ def _records(findings: Findings) -> tuple[Records, str, str]:
             "advised": choice is not None and key == choice.key,
             "quality": verdicts[key].sentence,
         }
-        | _interval("time", price.seconds.scaled(1 / length))
-        | _interval("cost", price.cost.scaled(1 / hours))
-        for key, price in prices.items()
-    ]
+        record |= _interval("time", price.seconds.scaled(1 / length))
+        record |= _interval("cost", price.cost.scaled(1 / hours))
+        records.append(record)
     _label(records)
     return records, unit, billed
 
 
 def _interval(field: str, estimate: Estimate) -> dict[str, float]:
     """The ends of an interval as fields of a record; none where there is no interval."""
-    known = {} if estimate.value is None else ends(estimate)
-    return {f"{field}_{end}": known[end] for end in ("low", "high") if end in known}
+    if estimate.value is None:
+        return {}
+    known = ends(estimate)
+    if "low" not in known:
+        return {}
+    return {f"{field}_low": known["low"], f"{field}_high": known["high"]}
 
 
 def _cut(records: Records) -> str:
@@ -212,36 +224,34 @@ def _label(records: Records) -> None:
     """
     if not records:
         return
-    places = {
-        axis: _places([record[axis] for record in records]) for axis in ("cost", "time")
-    }
+    costs = _places([record["cost"] for record in records])
+    times = _places([record["time"] for record in records])
+    cost_room, time_room = ROOM
     named: list[int] = []
 
     def near(index: int, below: bool) -> bool:
         """Whether a label on this side of the point would lie on one that is there."""
-        return any(
-            records[other]["below"] == below
-            and all(
-                abs(places[axis][index] - places[axis][other]) < room
-                for axis, room in zip(("cost", "time"), ROOM, strict=True)
-            )
-            for other in named
-        )
+        for other in named:
+            if records[other]["below"] != below:
+                continue
+            beside = abs(costs[index] - costs[other]) < cost_room
+            if beside and abs(times[index] - times[other]) < time_room:
+                return True
+        return False
+
+    def by_importance(index: int) -> tuple[bool, bool]:
+        return not records[index]["advised"], not records[index]["front"]
 
     for record in records:
         record["label"], record["below"] = "", False
     crowded = len(records) > MOST_NAMED
-    order = range(len(records))
-    for index in sorted(
-        order,
-        key=lambda index: (not records[index]["advised"], not records[index]["front"]),
-    ):
+    for index in sorted(range(len(records)), key=by_importance):
         record = records[index]
         always = record["advised"] or record["front"]
         if not always and (crowded or near(index, below=False)):
             continue
         record["label"] = record["workers"]
-        record["below"] = bool(near(index, below=False) and not near(index, below=True))
+        record["below"] = near(index, below=False) and not near(index, below=True)
         named.append(index)
 
 
@@ -262,15 +272,13 @@ def phases(findings: Findings) -> list[Figure]:
         return []
     bars = list(dict.fromkeys(record["bar"] for record in records))
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
+    x_axis = alt.Axis(grid=True, tickCount=6)
+    bar_height = 26 if len(bars) <= 24 else 18
     chart = (
         alt.Chart(data(records))
         .mark_bar(height={"band": 0.78})
         .encode(
-            alt.X(
-                "time:Q",
-                title=f"Wall time ({unit})",
-                axis=alt.Axis(grid=True, tickCount=6),
-            ),
+            alt.X("time:Q", title=f"Wall time ({unit})", axis=x_axis),
             alt.Y("bar:N", title=None, sort=bars, axis=alt.Axis(labelLimit=260)),
             alt.Color("phase:N", title="Phase", scale=colours),
             order="order:Q",
@@ -281,23 +289,23 @@ def phases(findings: Findings) -> list[Figure]:
                 share="Share|.1%",
             ),
         )
-        .properties(width=WIDTH, height=len(bars) * (26 if len(bars) <= 24 else 18))
+        .properties(width=WIDTH, height=len(bars) * bar_height)
     )
-    rows = len(findings.phases)
     caption = (
         "Wall time of a run by phase, from the start of its processes to its result, mean over seeds."
         " Phases other than training shrink little with more workers."
-        + (f" Of {rows} rows, {len(bars)} are drawn." if len(bars) < rows else "")
     )
+    rows = len(findings.phases)
+    if len(bars) < rows:
+        caption += f" Of {rows} rows, {len(bars)} are drawn."
     return [figure("phases", "Where the time goes", chart, caption)]
 
 
 def phase_records(findings: Findings) -> tuple[Records, list[str], str]:
     """Mean seconds by phase, the phases in order, and the unit of time."""
     shown = _largest(findings.phases.values())
-    unit, length = time_unit(
-        [sum(seconds.values()) for seconds in findings.phases.values()]
-    )
+    totals = [sum(seconds.values()) for seconds in findings.phases.values()]
+    unit, length = time_unit(totals)
     named = labels(findings)
     records: Records = []
     for key in list(findings.phases)[:MOST_ROWS]:
@@ -306,14 +314,18 @@ def phase_records(findings: Findings) -> tuple[Records, list[str], str]:
         total = sum(by_phase.values()) or 1.0
         for order, (name, members) in enumerate(shown.items()):
             seconds = sum(by_phase.get(member, 0.0) for member in members)
-            if seconds > 0:
-                records.append(
-                    {"series": series, "bar": bar(key), "phase": name, "order": order}
-                    | {
-                        "time": rounded(seconds / length),
-                        "share": rounded(seconds / total),
-                    }
-                )
+            if seconds <= 0:
+                continue
+            records.append(
+                {
+                    "series": series,
+                    "bar": bar(key),
+                    "phase": name,
+                    "order": order,
+                    "time": rounded(seconds / length),
+                    "share": rounded(seconds / total),
+                }
+            )
     return records, list(shown), unit
 
 
@@ -323,11 +335,13 @@ def _largest(rows: Iterable[dict[str, float]]) -> dict[str, list[str]]:
     for seconds in rows:
         for name, value in seconds.items():
             totals[name] = totals.get(name, 0.0) + value
-    order = [name for name in totals if name != "other"]
-    kept = sorted(order, key=lambda name: -totals[name])
+    named = [name for name in totals if name != "other"]
+    kept = sorted(named, key=lambda name: -totals[name])
     if len(totals) > MOST_PHASES:
         kept = kept[: MOST_PHASES - 1]
+    # In the order in which they were recorded.
+    shown = {name: [name] for name in named if name in kept}
     rest = [name for name in totals if name not in kept]
-    return {name: [name] for name in order if name in kept} | (
-        {"other": rest} if rest else {}
-    )
+    if rest:
+        shown["other"] = rest
+    return shown
