@@ -39,6 +39,7 @@ from scalestudy.report.time_and_cost import phases, time_and_cost
 from scalestudy.report.write_document import html, markdown
 from scalestudy.util.files import make_inside, write_atomically
 from scalestudy.util.targets import REPORT, refuse_target
+from scalestudy.util.text import plural
 
 if TYPE_CHECKING:
     from scalestudy.store.study_folder import StudyFolder
@@ -68,23 +69,19 @@ def report_document(
     figures: they need not be `drawn`.
     """
     advice = findings.advice
-    cost = [Paragraph(advice.cost)] if advice.cost else []
-    decision: tuple[Block, ...] = (
-        Paragraph(advice.headline),
-        *cost,
-        *_items(advice.sentences),
-    )
+    decision: list[Block] = [Paragraph(advice.headline)]
+    if advice.cost:
+        decision.append(Paragraph(advice.cost))
+    decision += _items(advice.sentences)
     blocks: list[Block] = [
         *_introduction(findings),
-        Section("Decision", decision, style="advice"),
+        Section("Decision", tuple(decision), style="advice"),
     ]
-    shown = places(figures(findings)) if drawn else []
-    if first := tuple(drawing for drawing in shown if drawing.figure.name in FIRST):
-        blocks.append(
-            Section("Speed-up and quality", first, "scaling", "figures first")
-        )
+    first, decisive, others = _by_part(findings) if drawn else ([], [], [])
+    if first:
+        title, style = "Speed-up and quality", "figures first"
+        blocks.append(Section(title, tuple(first), "scaling", style))
     if findings.rows:
-        decisive = [drawing for drawing in shown if drawing.figure.name == DECISIVE]
         words = Paragraph(_small_print(findings))
         blocks.append(Section("Results", (results_table(findings), words, *decisive)))
     if unsettled := [*advice.open_questions, *reasons(findings)]:
@@ -92,23 +89,34 @@ def report_document(
     if tables := all_metrics(findings):
         title = "All metrics, by class" if len(tables) > 1 else "All metrics"
         blocks.append(Folded(title, tuple(tables), "metrics", page_only=True))
-    others = tuple(
-        drawing for drawing in shown if drawing.figure.name not in (*FIRST, DECISIVE)
-    )
     if others:
-        blocks.append(Section("Figures", others, style="figures"))
+        blocks.append(Section("Figures", tuple(others), style="figures"))
     blocks += sections(findings)
     if samples := sample_gallery(findings):
         blocks.append(samples)
     if findings.rows:
-        blocks.append(
-            Section("How this was measured", _items(notes(findings)), "measured")
-        )
+        measured = _items(notes(findings))
+        blocks.append(Section("How this was measured", measured, "measured"))
     if environment := environment_table(findings.runs):
         blocks.append(Folded("Environment", (environment,)))
     if runs := every_run(findings, study_link):
         blocks.append(runs)
     return Document(title_of(findings), tuple(blocks), "Scaling study", live=True)
+
+
+def _by_part(
+    findings: Findings,
+) -> tuple[list[Drawing], list[Drawing], list[Drawing]]:
+    """The figures below the decision, those with the results, and the others."""
+    first, decisive, others = [], [], []
+    for drawing in places(figures(findings)):
+        if drawing.figure.name in FIRST:
+            first.append(drawing)
+        elif drawing.figure.name == DECISIVE:
+            decisive.append(drawing)
+        else:
+            others.append(drawing)
+    return first, decisive, others
 
 
 def _introduction(findings: Findings) -> Iterator[Block]:
@@ -126,15 +134,17 @@ def _items(lines: Collection[str]) -> tuple[Items, ...]:
 
 def _small_print(findings: Findings) -> str:
     """Meaning of the intervals and of the mark in the table."""
-    repeated = any(row.runs > 1 for row in findings.rows)
-    splits = any(run.result.swept.keys() & REPEATS for run in findings.runs)
-    over = "seeds and splits" if splits else "seeds"
     text = (
-        f"Intervals are 95 % confidence intervals over {over}."
-        if repeated
-        else "One run each, so there are no intervals: chance differences are not visible."
+        "One run each, so there are no intervals: chance differences are not visible."
     )
-    return f"{text} The advised row is marked." if findings.advice.choice else text
+    if any(row.runs > 1 for row in findings.rows):
+        over = "seeds"
+        if any(run.result.swept.keys() & REPEATS for run in findings.runs):
+            over = "seeds and splits"
+        text = f"Intervals are 95 % confidence intervals over {over}."
+    if findings.advice.choice:
+        text += " The advised row is marked."
+    return text
 
 
 def figures(findings: Findings) -> list[Figure]:
@@ -175,24 +185,19 @@ def write_report(
         out.mkdir(parents=True, exist_ok=True)
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
     document = report_document(findings, link)
-    pictures = {
-        drawing.figure.name: still(drawing.figure)
-        for drawing in drawings(document.blocks)
-    }
+    pictures = {}
+    for drawing in drawings(document.blocks):
+        pictures[drawing.figure.name] = still(drawing.figure)
     for name, picture in pictures.items():
-        for ending, content in (
-            ("png", picture.png),
-            ("svg", picture.svg),
-            ("pdf", picture.pdf),
-        ):
-            write_atomically(out / f"{name}.{ending}", content)
+        write_atomically(out / f"{name}.png", picture.png)
+        write_atomically(out / f"{name}.svg", picture.svg)
+        write_atomically(out / f"{name}.pdf", picture.pdf)
     page = out / "report.html"
     write_atomically(page, html(document, pictures))
-    write_atomically(
-        out / "report.md",
-        markdown(document, {name: f"{name}.svg" for name in pictures}),
-    )
+    addresses = {name: f"{name}.svg" for name in pictures}
+    write_atomically(out / "report.md", markdown(document, addresses))
     write_atomically(out / "table.csv", to_csv(findings.rows))
+    # Last: the command line compares it to tell whether the page is up to date.
     write_atomically(out / "table.json", to_json(findings))
     return page
 
@@ -229,37 +234,42 @@ def _brief(findings: Findings, console: Console) -> list[Text | Table]:
     def text(words: str, style: str = "") -> Text:
         return wrap(words, console, "  ", style)
 
-    # If nothing has finished, the reasons are what is worth printing.
-    questions = [*([] if findings.rows else reasons(findings)), *advice.open_questions]
+    parts: list[Text | Table] = [Text(title_of(findings), style="bold")]
+    parts += _brief_readings(findings, text)
+    if findings.rows:
+        parts += _brief_table(findings, console)
+    parts.append(Text(""))
+    style = "bold green" if advice.choice else "bold yellow"
+    parts.append(text(advice.headline, style))
+    if advice.cost:
+        parts.append(text(advice.cost))
+    for sentence in advice.sentences[:MOST_SENTENCES]:
+        parts.append(text(f"- {sentence}"))
+    questions = list(advice.open_questions)
+    if not findings.rows:
+        # If nothing has finished, the reasons are what is worth printing.
+        questions = [*reasons(findings), *questions]
+    for question in questions[:MOST_QUESTIONS]:
+        parts.append(text(f"? {question}"))
     left = len(questions) - MOST_QUESTIONS
-    return [
-        Text(title_of(findings), style="bold"),
-        *_brief_readings(findings, text),
-        *(_brief_table(findings, console) if findings.rows else []),
-        Text(""),
-        text(advice.headline, "bold green" if advice.choice else "bold yellow"),
-        *([text(advice.cost)] if advice.cost else []),
-        *(text(f"- {sentence}") for sentence in advice.sentences[:MOST_SENTENCES]),
-        *(text(f"? {question}") for question in questions[:MOST_QUESTIONS]),
-        *(
-            [text(f"? {left} more open {'questions' if left > 1 else 'question'}.")]
-            if left > 0
-            else []
-        ),
-    ]
+    if left > 0:
+        parts.append(text(f"? {left} more open {plural('question', left)}."))
+    return parts
 
 
 def _brief_readings(findings: Findings, text: Callable[[str], Text]) -> list[Text]:
     """How files of other tools were read, since what was merged or left out changes the table."""
+    lines = []
     left = len(findings.readings) - MOST_READINGS
-    more = [
-        Text(f"Read: {left} more sentences on how the numbers were read: --verbose.")
-    ] * (left > 0)
+    if left > 0:
+        more = f"Read: {left} more sentences on how the numbers were read: --verbose."
+        lines.append(Text(more))
     # What was merged or left out comes last.
-    shown = [
-        text(f"Read: {sentence}") for sentence in findings.readings[-MOST_READINGS:]
-    ]
-    return [*more, *shown, *([Text("")] if shown else [])]
+    for sentence in findings.readings[-MOST_READINGS:]:
+        lines.append(text(f"Read: {sentence}"))
+    if lines:
+        lines.append(Text(""))
+    return lines
 
 
 def _brief_table(findings: Findings, console: Console) -> list[Text | Table]:
@@ -276,12 +286,12 @@ def _brief_table(findings: Findings, console: Console) -> list[Text | Table]:
         laid, dropped = laid_table(table.only(places), console, brief=True)
         if len(console.render_lines(laid, pad=False)) <= MOST_LINES:
             break
+    parts: list[Text | Table] = [laid]
     left = len(rows) - len(places)
-    noun = "rows" if left > 1 else "row"
-    more = [
-        Text(f"{left:,} more {noun}: on the page, or with `report --verbose`.")
-    ] * bool(left)
-    narrow = [
-        wrap(f"Columns that need more width: {', '.join(dropped)}.", console)
-    ] * bool(dropped)
-    return [laid, *more, *narrow]
+    if left:
+        more = f"{left:,} more {plural('row', left)}"
+        parts.append(Text(f"{more}: on the page, or with `report --verbose`."))
+    if dropped:
+        narrow = f"Columns that need more width: {', '.join(dropped)}."
+        parts.append(wrap(narrow, console))
+    return parts

@@ -57,15 +57,17 @@ ENDINGS = {
 def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> str:
     """Render a document as a page for screens, phones and paper; `pictures` are its drawn figures by name."""
     shown = list(drawings(document.blocks))
-    light = {drawing.figure.name: still(drawing.figure) for drawing in shown} | dict(
-        pictures or {}
-    )
-    dark = (
-        {}
-        if document.live
-        else {d.figure.name: still(d.figure, dark=True) for d in shown}
-    )
-    scripts = document.live and bool(shown)
+    light = {drawing.figure.name: still(drawing.figure) for drawing in shown}
+    light |= dict(pictures or {})
+    dark = {}
+    if not document.live:
+        # Scripts draw a live page's figures in the reader's theme.
+        dark = {d.figure.name: still(d.figure, dark=True) for d in shown}
+    bundle = charts = ""
+    if document.live and shown:
+        bundle, charts = _vega(), script_json(_charts(document))
+    contents = [b for b in document.blocks if isinstance(b, Section | Folded)]
+    file_name = re.sub(r"[^A-Za-z0-9._-]+", "-", document.title).strip("-.")
     page = (
         templates()
         .get_template("document.html.j2")
@@ -75,17 +77,12 @@ def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> s
             light=light,
             dark=dark,
             most=MOST_ROWS,
-            contents=[
-                block
-                for block in document.blocks
-                if isinstance(block, Section | Folded)
-            ],
-            bundle=_vega() if scripts else "",
-            charts=script_json(_charts(document)) if scripts else "",
+            contents=contents,
+            bundle=bundle,
+            charts=charts,
             name=_once("{}-{}"),
             label=_once("{} ({})"),
-            file_name=re.sub(r"[^A-Za-z0-9._-]+", "-", document.title).strip("-.")
-            or "results",
+            file_name=file_name or "results",
         )
     )
     return page + "\n"
@@ -126,10 +123,10 @@ def _once(form: str) -> Callable[[str], str]:
 def _mark_up(text: str) -> "Markup":
     from markupsafe import Markup, escape
 
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if code else escape(part)
-        for part, code in pieces(text)
-    )
+    marked = Markup("")
+    for part, code in pieces(text):
+        marked += Markup("<code>{}</code>").format(part) if code else escape(part)
+    return marked
 
 
 def _charts(document: Document) -> dict[str, Any]:
@@ -188,23 +185,25 @@ def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> s
 
 def escaped(text: str) -> str:
     """Escape text for Markdown, with `backticks` as code."""
-    return "".join(
-        f"`{part}`"
-        if code
-        else SPECIAL.sub(lambda match: match[1] or f"\\{match[2]}", part)
-        for part, code in pieces(" ".join(text.split()))
-    )
+
+    def backslashed(match: re.Match[str]) -> str:
+        return match[1] or f"\\{match[2]}"
+
+    parts = []
+    for part, code in pieces(" ".join(text.split())):
+        parts.append(f"`{part}`" if code else SPECIAL.sub(backslashed, part))
+    return "".join(parts)
 
 
 def _blocks(
     blocks: Sequence[Block], pictures: Mapping[str, str], level: int
 ) -> list[str]:
-    return [
-        line
-        for block in on_paper(blocks)
-        if (lines := _block(block, pictures, level))
-        for line in ("", *lines)
-    ]
+    """The lines of blocks, with an empty line before each."""
+    every = []
+    for block in on_paper(blocks):
+        if lines := _block(block, pictures, level):
+            every += ["", *lines]
+    return every
 
 
 def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
@@ -212,19 +211,17 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
         case Paragraph(text):
             return [escaped(text)]
         case Items(items, ordered):
-            marks = (
-                f"{number}." if ordered else "-" for number in range(1, len(items) + 1)
-            )
-            return [
-                f"{mark} {escaped(item)}"
-                for mark, item in zip(marks, items, strict=True)
-            ]
+            lines = []
+            for number, item in enumerate(items, start=1):
+                mark = f"{number}." if ordered else "-"
+                lines.append(f"{mark} {escaped(item)}")
+            return lines
         case FactList(rows):
             return [f"- **{escaped(name)}:** {escaped(text)}" for name, text in rows]
         case Code(text, language):
-            fence = "`" * max(
-                3, 1 + max((len(run) for run in re.findall("`+", text)), default=0)
-            )
+            # A fence is longer than any row of backticks in the code.
+            longest = max((len(run) for run in re.findall("`+", text)), default=0)
+            fence = "`" * max(3, 1 + longest)
             return [f"{fence}{language}", *text.splitlines(), fence]
         case Table():
             return _table(block)
@@ -250,25 +247,27 @@ def _container(block: Block, pictures: Mapping[str, str], level: int) -> list[st
 
 
 def _table(table: Table) -> list[str]:
-    names = [
-        f"{heading.name} ({heading.unit})" if heading.unit else heading.name
-        for heading in table.headings
-    ]
-    lines = [escaped(table.caption), ""] if table.caption else []
-    lines.append(_line([escaped(name) for name in names]))
-    lines.append(
-        _line(["---:" if heading.numeric else "---" for heading in table.headings])
-    )
+    lines = []
+    if table.caption:
+        lines += [escaped(table.caption), ""]
+    names, rules = [], []
+    for heading in table.headings:
+        unit = f" ({heading.unit})" if heading.unit else ""
+        names.append(escaped(f"{heading.name}{unit}"))
+        rules.append("---:" if heading.numeric else "---")
+    lines += [_line(names), _line(rules)]
     for index, row in enumerate(table.rows):
         cells = [escaped(str(cell)) for cell in row]
-        lines.append(
-            _line([f"{cells[0]} ←", *cells[1:]] if index == table.chosen else cells)
-        )
-    notes = [
-        f"[{number}] {escaped(note)}"
-        for number, note in enumerate(table.footnotes, start=1)
-    ]
-    return lines + (["", "  \n".join(notes)] if notes else [])
+        if index == table.chosen:
+            cells[0] += " ←"
+        lines.append(_line(cells))
+    notes = []
+    for number, note in enumerate(table.footnotes, start=1):
+        notes.append(f"[{number}] {escaped(note)}")
+    if notes:
+        # Two spaces at the end of a line break it.
+        lines += ["", "  \n".join(notes)]
+    return lines
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -284,22 +283,11 @@ def form_by_ending(
         UserError: There is no format of this name, or none with the file's extension.
     """
     if form is None:
-        suffix = out.suffix.lower() if out else ""
-        if suffix in ("", ".txt"):
+        if out is None or out.suffix.lower() in ("", ".txt"):
             return default
-        form = ENDINGS.get(suffix, "")
+        form = ENDINGS.get(out.suffix.lower(), "")
         if form not in forms:
-            known = (ending for ending, name in ENDINGS.items() if name in forms)
-            page = out.with_suffix(".html") if out else None
-            print_it = f"Print a page: --out {page}, then `chromium --headless --print-to-pdf={out} {page}`."
-            action = (
-                print_it
-                if suffix == ".pdf"
-                else "Name it so, or name a format with --format."
-            )
-            raise UserError(
-                f"a file that ends in {', '.join(known)}", f"--out {out}", action
-            )
+            raise _unknown_ending(out, forms)
     if form not in forms:
         raise UserError(
             f"one of the formats {', '.join(forms)}",
@@ -307,6 +295,15 @@ def form_by_ending(
             "Choose one of these with --format.",
         )
     return form
+
+
+def _unknown_ending(out: Path, forms: Collection[str]) -> UserError:
+    known = [ending for ending, name in ENDINGS.items() if name in forms]
+    action = "Name it so, or name a format with --format."
+    if out.suffix.lower() == ".pdf":
+        page = out.with_suffix(".html")
+        action = f"Print a page: --out {page}, then `chromium --headless --print-to-pdf={out} {page}`."
+    return UserError(f"a file that ends in {', '.join(known)}", f"--out {out}", action)
 
 
 def check_page_name(file: Path) -> None:
