@@ -11,7 +11,7 @@ import pytest
 
 from imported_runs import imported_run
 from scalestudy.analysis.measures import build_measure
-from scalestudy.analysis.rounds import TOGETHER, rounds_of
+from scalestudy.analysis.rounds import Rounds, rounds_of
 from scalestudy.analysis.runs import Run, key_of
 from scalestudy.analysis.statistics import ARCSINE, LINEAR, LOGARITHM
 
@@ -174,7 +174,7 @@ def test_speed_ups_hold_though_each_row_has_an_hour_of_its_own(orders, seeds):
             key: dict(enumerate(row)) for key, row in zip(keys, drawn, strict=True)
         }
         scales = dict.fromkeys(keys, LOGARITHM)
-        for found, rounds in ((held, rounds_of(groups, values)), (naive, TOGETHER)):
+        for found, rounds in ((held, rounds_of(groups, values)), (naive, Rounds())):
             study = build_measure(values, scales, [keys], LOGARITHM, rounds)
             found += [
                 _holds(study.ratio(keys[row], keys[0]), truth[row] / truth[0])

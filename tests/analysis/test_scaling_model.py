@@ -46,11 +46,11 @@ def test_a_measured_count_is_predicted_by_its_own_runs():
 
 def test_other_counts_are_predicted_by_the_model_within_and_beyond_what_was_measured():
     found = model(AMDAHL, update="fixed", spread=0.01)
-    assert [found.predict(n).kind for n in (1, 3, 8, 16)] == [
-        "measured",
-        "interpolated",
-        "measured",
-        "extrapolated",
+    assert [found.predict(n).measured for n in (1, 3, 8, 16)] == [
+        True,
+        False,
+        True,
+        False,
     ]
     beyond = found.predict(16)
     assert beyond.seconds.low < 10 + 90 / 16 < beyond.seconds.high

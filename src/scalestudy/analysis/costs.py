@@ -7,7 +7,7 @@ Peaks are listed in `device_peaks.toml`; that of a device not listed there is un
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from statistics import fmean
@@ -121,9 +121,6 @@ class Costs:
     peak_flops_per_second: float | None
     mfu: float | None
     unmeasured: str | None
-
-
-COLUMNS = tuple(field.name for field in fields(Costs))
 
 
 def costs_of(runs: Sequence[Run]) -> Costs:

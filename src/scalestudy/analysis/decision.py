@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Literal, cast
 
 from scalestudy.analysis.measures import Measures
-from scalestudy.analysis.planned_training import AS_MEASURED, PlannedTraining
+from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.price import (
     Bill,
     Price,
@@ -106,10 +106,7 @@ class Criteria:
     bill: Bill = "worker"
     margin: QualityMargin | None = None
     zone: float = INDIFFERENCE_ZONE
-    planned: PlannedTraining = AS_MEASURED
-
-
-DEFAULTS = Criteria()
+    planned: PlannedTraining = field(default_factory=PlannedTraining)
 
 
 @dataclass(frozen=True)
@@ -219,7 +216,7 @@ class Decision:
 def decide(
     rows: Sequence[Row],
     measures: Measures,
-    criteria: Criteria = DEFAULTS,
+    criteria: Criteria | None = None,
     *,
     planned: Sequence[Planned] = (),
     samples: Mapping[Key, Estimate] = MappingProxyType({}),
@@ -229,10 +226,11 @@ def decide(
     Args:
         rows: Finished rows.
         measures: The measures that `rows` were computed from.
-        criteria: What the study asks of the choice.
+        criteria: What the study asks of the choice; the defaults of `Criteria` if None.
         planned: All points of the study, of which some may have ended in an error.
         samples: Rows that need more samples for the same quality, and how many times as many.
     """
+    criteria = criteria or Criteria()
     if not rows:
         return Decision("no-runs", criteria)
     keys = [row.key for row in rows]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scalestudy.analysis.decision import DEFAULTS, Criteria, Decision, decide
+from scalestudy.analysis.decision import Criteria, Decision, decide
 from scalestudy.analysis.measures import (
     Measures,
     measure_planned,
@@ -73,7 +73,7 @@ def analyse(
     name: str,
     runs: Sequence[Run],
     planned: Sequence[Planned] = (),
-    criteria: Criteria = DEFAULTS,
+    criteria: Criteria | None = None,
     *,
     target_quality: float | None = None,
     rate_rule: str = "",
@@ -85,12 +85,13 @@ def analyse(
         name: Name of the study.
         runs: Its finished runs.
         planned: All points of the study.
-        criteria: What the study asks of the choice.
+        criteria: What the study asks of the choice; the defaults of `Criteria` if None.
         target_quality: Quality for the useful speed-up; by default the quality of the best one-worker row
             minus the margin.
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
         folder: The study's folder.
     """
+    criteria = criteria or Criteria()
     runs, other_models = keep_models_apart(runs)
     measures = measure_rows(group_runs(runs), criteria.planned)
     groups = measures.groups

@@ -7,18 +7,17 @@ virtual and of asynchronous workers, and never of oversubscribed runs.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isclose
 from typing import Literal, TypeVar
 
 from scalestudy.analysis.divergence import FailedRun, failures
 from scalestudy.analysis.planned_training import (
-    AS_MEASURED,
     PlannedTraining,
     planned_seconds,
 )
-from scalestudy.analysis.rounds import TOGETHER, Rounds, rounds_of
+from scalestudy.analysis.rounds import Rounds, rounds_of
 from scalestudy.analysis.runs import (
     Key,
     Run,
@@ -50,6 +49,10 @@ from scalestudy.store.records import PROVING_STEPS, Timing
 T = TypeVar("T", bound=Hashable)
 Groups = Mapping[Key, Sequence[Run]]
 Basis = Literal["throughput", "epoch", "training"]
+BASES: tuple[Basis, ...] = ("throughput", "epoch", "training")
+"""The quantities whose ratio may be the speed-up: throughput in samples processed per second. Numbers from other
+tools may lack it; then the inverse of the mean time of an epoch or of the whole training is used, assuming
+that all runs did the same work."""
 EQUAL = 1e-4
 """Relative difference of losses that rounding explains; other updates differ by more within a few steps. Only
 the first losses are compared, since the differences of rounding grow with every update."""
@@ -73,7 +76,7 @@ class Measure:
     differences: Scale
     of_means: Mapping[Key, Design | None]
     of_differences: Mapping[Key, Design | None]
-    rounds: Rounds = TOGETHER
+    rounds: Rounds = field(default_factory=Rounds)
 
     def mean(self, key: Key) -> Estimate:
         """Mean over a row's runs: geometric on the logarithmic scale, else arithmetic."""
@@ -130,9 +133,13 @@ def build_measure(
     scales: Mapping[Key, Scale],
     alike: Iterable[Sequence[Key]],
     differences: Scale,
-    rounds: Rounds = TOGETHER,
+    rounds: Rounds | None = None,
 ) -> Measure:
-    """A quantity with a design for each group in `alike` (comparable rows); other rows have no design."""
+    """A quantity with a design for each group in `alike` (comparable rows); other rows have no design.
+
+    Without `rounds`, all runs of a block were taken in one round.
+    """
+    rounds = rounds or Rounds()
     named = {key: rounds.named(key, row) for key, row in values.items()}
     of_means: dict[Key, Design | None] = dict.fromkeys(values)
     of_differences: dict[Key, Design | None] = dict.fromkeys(values)
@@ -223,7 +230,7 @@ class Measures:
     @cached_property
     def throughput(self) -> Measure:
         """Samples processed per second."""
-        return _times(self.groups, RATES["throughput"])
+        return _times(self.groups, lambda run: run.result.throughput)
 
     @cached_property
     def training_seconds(self) -> Measure:
@@ -237,7 +244,7 @@ class Measures:
             return self.throughput
         rates = {}
         for key, runs in self.groups.items():
-            rates[key] = values_of(timed_runs(runs), RATES[self.bases[key]])
+            rates[key] = values_of(timed_runs(runs), _rate_of(self.bases[key]))
         return measure_times(self.groups, rates)
 
     @cached_property
@@ -252,8 +259,8 @@ class Measures:
         return tuple(sorted(blocks for blocks in planned if blocks is not None))
 
 
-def measure_rows(groups: RunsByRow, planned: PlannedTraining = AS_MEASURED) -> Measures:
-    """Measure every quantity over the rows of a study; prices are of the `planned` training."""
+def measure_rows(groups: RunsByRow, planned: PlannedTraining | None = None) -> Measures:
+    """Measure every quantity over the rows of a study; prices are of the `planned` training, else of its own."""
     by_metric = gather_keys(groups, lambda key: groups[key][0].result.metric).values()
     senses: dict[Key, Sense] = {}
     for keys in by_metric:
@@ -278,7 +285,7 @@ def measure_rows(groups: RunsByRow, planned: PlannedTraining = AS_MEASURED) -> M
     quality = build_measure(qualities, scales, learned, LINEAR)
     wall_seconds = _times(groups, lambda run: run.wall_seconds)
     planned_times = wall_seconds
-    if not planned.as_measured:
+    if planned is not None and not planned.as_measured:
         planned_times = measure_planned(groups, planned)
     return Measures(
         groups=groups,
@@ -371,14 +378,17 @@ def _inverse(seconds: float | None) -> float | None:
     return 1 / seconds if seconds else None
 
 
-RATES: dict[Basis, Callable[[Run], float | None]] = {
-    "throughput": lambda run: run.result.throughput,
-    "epoch": lambda run: _inverse(run.epoch_seconds),
-    "training": lambda run: _inverse(run.result.training_seconds),
-}
-"""The quantity whose ratio is the speed-up: throughput in samples processed per second. Numbers from other
-tools may lack it; then the inverse of the mean time of an epoch or of the whole training is used, assuming
-that all runs did the same work."""
+def _rate_of(basis: Basis) -> Callable[[Run], float | None]:
+    """The function that gives the rate of a run; None if it is unknown."""
+
+    def rate(run: Run) -> float | None:
+        if basis == "throughput":
+            return run.result.throughput
+        if basis == "epoch":
+            return _inverse(run.epoch_seconds)
+        return _inverse(run.result.training_seconds)
+
+    return rate
 
 
 def _bases(groups: Groups) -> dict[Key, Basis]:
@@ -389,7 +399,8 @@ def _bases(groups: Groups) -> dict[Key, Basis]:
             continue
         # The quantity that most rows of the variant have.
         counts: dict[Basis, int] = {}
-        for basis, rate in RATES.items():
+        for basis in BASES:
+            rate = _rate_of(basis)
             known = [key for key in keys if values_of(groups[key], rate)]
             counts[basis] = len(known)
         bases |= dict.fromkeys(keys, max(counts, key=lambda basis: counts[basis]))

@@ -361,36 +361,6 @@ def _slower_than_cheaper(known: Known, key: Key, others: Iterable[Key]) -> bool:
     return False
 
 
-def _ladder(known: Known, keys: Sequence[Key], reference: Key, root: Key) -> list[Key]:
-    """Rows that may be chosen, the fastest first: cheap enough, and faster than rows that are billed less.
-
-    Of rows with equal updates only the fastest is listed. The reference is one of them unless qualities are
-    compared with it, too: a node may be billed whole, so that its fastest row has several workers.
-    """
-    candidates: list[Key] = []
-    updates = known.measures.updates
-    for key in sorted(keys, key=lambda key: (known.units[key], known.seconds(key))):
-        if key == root or (
-            known.units[key] <= known.units[reference] and key != reference
-        ):
-            continue
-        cheap = (_efficiency(known, key, reference).value or 0.0) >= known.target * (
-            1 - 1e-9
-        )
-        billed_less = [
-            other
-            for other in (reference, *candidates)
-            if known.units[other] < known.units[key]
-        ]
-        slower = any(
-            known.seconds(other) <= known.seconds(key) for other in billed_less
-        )
-        listed = {updates[other] for other in candidates}
-        if cheap and not slower and updates[key] not in listed:
-            candidates.append(key)
-    return sorted(candidates, key=known.seconds)
-
-
 def _quality(
     known: Known, candidates: list[Key], root: Key, left: float, limits: Limits
 ) -> Batch | Ended:

@@ -49,9 +49,6 @@ class PlannedTraining:
         return self.epochs is None and self.samples is None
 
 
-AS_MEASURED = PlannedTraining()
-
-
 @dataclass(frozen=True)
 class TimeParts:
     """Seconds of a training: `fixed` once, the others for each epoch.

@@ -37,7 +37,7 @@ class SpeedUp:
     """Speed-up of one row; if `steady` or `training` is missing, there is a reason.
 
     Attributes:
-        steady: Ratio of steady throughputs, or of their substitutes (`measures.RATES`).
+        steady: Ratio of steady throughputs, or of their substitutes (`measures.BASES`).
         training: Ratio of total training times.
         wall: Ratio of times from the start of the processes to the result.
         baseline: The row that it is compared with.

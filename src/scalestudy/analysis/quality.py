@@ -81,14 +81,6 @@ class Verdict:
         return self.reference is not None and self.reference.workers > 1
 
 
-_NO_DIRECTION = Verdict(
-    "no-direction", "no verdict: it is not known whether higher or lower is better"
-)
-_NO_MARGIN = Verdict(
-    "no-margin", "no verdict: the scale of the metric is not known (--quality-margin)"
-)
-
-
 def accepted_loss(
     reference: float, sense: Sense, margin: QualityMargin | None
 ) -> float:
@@ -178,11 +170,13 @@ def _incomparable(
         sentence = unfit or "no finished one-worker run to compare with"
         return Verdict("no-reference", sentence, digits=digits)
     if sense.better is None:
-        return _NO_DIRECTION
+        sentence = "no verdict: it is not known whether higher or lower is better"
+        return Verdict("no-direction", sentence)
     foreign = all(run.foreign for run in measures.groups[key])
     if foreign and margin is None and sense.bounded is None and not sense.whole:
         # A default share would be of a scale that nobody stated.
-        return _NO_MARGIN
+        sentence = "no verdict: the scale of the metric is not known (--quality-margin)"
+        return Verdict("no-margin", sentence)
     return None
 
 

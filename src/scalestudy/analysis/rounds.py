@@ -37,7 +37,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Rounds:
-    """When the rows of a study were run.
+    """When the rows of a study were run; by default, all runs of a block were taken in one round.
 
     Attributes:
         names: Round of each row's block, where it is not the block itself.
@@ -81,10 +81,6 @@ class Rounds:
                 if others and shares_none and apart:
                     found.append(key)
         return found
-
-
-TOGETHER = Rounds()
-"""All runs of a block were taken in one round."""
 
 
 def rounds_of(

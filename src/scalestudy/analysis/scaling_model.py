@@ -218,14 +218,14 @@ class Prediction:
             interval of one run.
         speedup: Relative to `Model.reference` workers.
         efficiency: Share of the ideal speed-up.
-        kind: Whether the number of workers was measured, or lies between or outside the measured ones.
+        measured: Whether the number of workers was measured; else the model predicts it.
     """
 
     workers: float
     seconds: Estimate
     speedup: Estimate
     efficiency: Estimate
-    kind: Literal["measured", "interpolated", "extrapolated"]
+    measured: bool
 
 
 @dataclass(frozen=True)
@@ -258,31 +258,20 @@ class Model:
         Raises:
             ValueError: The number was not measured, and there is no scaling model.
         """
-        counts = self.series.different
-        if workers in counts:
+        measured = workers in self.series.different
+        if measured:
             row, times = self.series.key.on(int(workers)), self.series.times
-            itself = ONE if len(times.values[row]) > 1 else Estimate(1.0)
-            speed = itself if row == self.baseline else times.ratio(self.baseline, row)
-            return self._prediction(workers, times.mean(row), speed, "measured")
-        if self.fit is None:
+            seconds = times.mean(row)
+            speedup = times.ratio(self.baseline, row)
+            if row == self.baseline:
+                speedup = ONE if len(times.values[row]) > 1 else Estimate(1.0)
+        elif self.fit is not None:
+            seconds = self.fit.run(workers)
+            speedup = self._first.times(seconds.inverse())
+        else:
             raise ValueError(self.reason)
-        inside = counts[0] < workers < counts[-1]
-        seconds = self.fit.run(workers)
-        speed = self._first.times(seconds.inverse())
-        return self._prediction(
-            workers, seconds, speed, "interpolated" if inside else "extrapolated"
-        )
-
-    def _prediction(
-        self,
-        workers: float,
-        seconds: Estimate,
-        speed: Estimate,
-        kind: Literal["measured", "interpolated", "extrapolated"],
-    ) -> Prediction:
-        return Prediction(
-            workers, seconds, speed, speed.scaled(self.reference / workers), kind
-        )
+        efficiency = speedup.scaled(self.reference / workers)
+        return Prediction(workers, seconds, speedup, efficiency, measured)
 
     @property
     def _first(self) -> Estimate:

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from scalestudy.analysis.costs import COLUMNS as COSTS
 from scalestudy.analysis.costs import Costs, costs_of
 from scalestudy.analysis.divergence import chance_of
 from scalestudy.analysis.measures import Basis, Measures, why_oversubscribed
@@ -230,54 +230,59 @@ def _interval(name: str, estimate: str) -> dict[str, _Column]:
     }
 
 
-_COLUMNS: dict[str, _Column] = {
-    "strategy": ("text", "strategy"),
-    "workers": ("whole", "workers"),
-    "runs": ("whole", "runs"),
-    "global_batch": ("whole", "global_batch"),
-    **_interval("throughput", "throughput"),
-    **_interval("training_seconds", "training_seconds"),
-    **_interval("speedup", "speed.steady"),
-    **_interval("efficiency", "efficiency"),
-    **_interval("quality", "quality"),
-    "metric": ("text", "metric"),
-    **_interval("speedup_training", "speed.training"),
-    **_interval("efficiency_training", "efficiency_training"),
-    **_interval("wall_seconds", "wall_seconds"),
-    **_interval("speedup_wall", "speed.wall"),
-    "oversubscribed": ("text", "oversubscribed"),
-    "baseline": ("text", "speed.baseline.label"),
-    "implementation": ("text", "implementation"),
-    "speedup_note": ("text", lambda row: row.speed.reason or row.speed.note),
-    "quality_note": ("text", "verdict.sentence"),
-    "better": ("text", "sense.better"),
-    "constant_quality": ("float", "constant_quality"),
-    "communication": ("text", "communication"),
-    **{
-        name: ("text" if name == "unmeasured" else "float", f"costs.{name}")
-        for name in COSTS
-    },
-    "cost": ("float", "price.cost.value"),
-    "cost_unit": ("text", lambda row: f"{row.price.bill}-hours" if row.price else None),
-    **_interval("cost_efficiency", "price.efficiency"),
-    "pareto": ("flag", "price.on_front"),
-    "target_quality": ("float", "useful.target"),
-    "worst_quality": ("float", "worst_quality"),
-    "failed_runs": ("whole", "failed_runs"),
-    "speedup_basis": (
-        "text",
-        lambda row: None if row.speed.steady.value is None else row.basis,
-    ),
-    "synchronous": ("flag", lambda row: is_synchronous(row.implementation)),
-    "timing_runs": ("whole", "timings"),
-    "trainings": ("whole", "trainings"),
-    "quality_of": ("text", "quality_of.label"),
-    "planned_seconds": ("float", lambda row: _planned_seconds(row.price)),
-    "taken_from": ("text", "source"),
-    **_interval("useful", "useful.speedup"),
-    **_interval("samples_ratio", "useful.ratio"),
-}
-"""Column names in order, which scripts rely on; other swept names come after the workers."""
+@cache
+def _row_columns() -> dict[str, _Column]:
+    """Columns by name, in order; scripts rely on the names. Other swept names come after the workers."""
+    return {
+        "strategy": ("text", "strategy"),
+        "workers": ("whole", "workers"),
+        "runs": ("whole", "runs"),
+        "global_batch": ("whole", "global_batch"),
+        **_interval("throughput", "throughput"),
+        **_interval("training_seconds", "training_seconds"),
+        **_interval("speedup", "speed.steady"),
+        **_interval("efficiency", "efficiency"),
+        **_interval("quality", "quality"),
+        "metric": ("text", "metric"),
+        **_interval("speedup_training", "speed.training"),
+        **_interval("efficiency_training", "efficiency_training"),
+        **_interval("wall_seconds", "wall_seconds"),
+        **_interval("speedup_wall", "speed.wall"),
+        "oversubscribed": ("text", "oversubscribed"),
+        "baseline": ("text", "speed.baseline.label"),
+        "implementation": ("text", "implementation"),
+        "speedup_note": ("text", lambda row: row.speed.reason or row.speed.note),
+        "quality_note": ("text", "verdict.sentence"),
+        "better": ("text", "sense.better"),
+        "constant_quality": ("float", "constant_quality"),
+        "communication": ("text", "communication"),
+        **{
+            name: ("text" if name == "unmeasured" else "float", f"costs.{name}")
+            for name in (field.name for field in fields(Costs))
+        },
+        "cost": ("float", "price.cost.value"),
+        "cost_unit": (
+            "text",
+            lambda row: f"{row.price.bill}-hours" if row.price else None,
+        ),
+        **_interval("cost_efficiency", "price.efficiency"),
+        "pareto": ("flag", "price.on_front"),
+        "target_quality": ("float", "useful.target"),
+        "worst_quality": ("float", "worst_quality"),
+        "failed_runs": ("whole", "failed_runs"),
+        "speedup_basis": (
+            "text",
+            lambda row: None if row.speed.steady.value is None else row.basis,
+        ),
+        "synchronous": ("flag", lambda row: is_synchronous(row.implementation)),
+        "timing_runs": ("whole", "timings"),
+        "trainings": ("whole", "trainings"),
+        "quality_of": ("text", "quality_of.label"),
+        "planned_seconds": ("float", lambda row: _planned_seconds(row.price)),
+        "taken_from": ("text", "source"),
+        **_interval("useful", "useful.speedup"),
+        **_interval("samples_ratio", "useful.ratio"),
+    }
 
 
 def _planned_seconds(price: Price | None) -> float | None:
@@ -287,19 +292,20 @@ def _planned_seconds(price: Price | None) -> float | None:
 
 def columns(swept: Sequence[str] = ()) -> list[str]:
     """Column names in order; `swept` are the other swept names."""
-    first, rest = list(_COLUMNS)[:2], list(_COLUMNS)[2:]
-    return [*first, *swept, *rest]
+    strategy, workers, *others = _row_columns()
+    return [strategy, workers, *swept, *others]
 
 
 def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Rows as dictionaries with the names of `columns`; numbers that are not finite become None."""
     names = columns(sorted({name for row in rows for name in row.key.swept}))
+    own = _row_columns()
     table = []
     for row in rows:
         record = {}
         for name in names:
-            if name in _COLUMNS:
-                record[name] = _cell(row, *_COLUMNS[name])
+            if name in own:
+                record[name] = _cell(row, *own[name])
             else:
                 record[name] = row.key.swept.get(name)
         table.append(record)
@@ -327,12 +333,12 @@ def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
         "float": pl.Float64,
         "flag": pl.Boolean,
     }
-    table = records(rows)
+    own, table = _row_columns(), records(rows)
     series = []
     for name in columns(sorted({name for row in rows for name in row.key.swept})):
         values = [record[name] for record in table]
-        if name in _COLUMNS:
-            kind, _ = _COLUMNS[name]
+        if name in own:
+            kind, _ = own[name]
             series.append(pl.Series(name, values, types[kind]))
         else:
             series.append(_swept(name, values))

@@ -160,20 +160,20 @@ def _rich(table: Table, *, short: bool, below: bool) -> RichTable:
     )
     for heading in table.headings:
         unit = heading.unit.replace(", ", ",\n")
-        name = (
-            heading.brief
-            if short and heading.brief
-            else f"{heading.name}\n{unit}".strip()
-        )
+        name = f"{heading.name}\n{unit}".strip()
+        if short and heading.brief:
+            name = heading.brief
         justify: Literal["right", "left"] = "right" if heading.numeric else "left"
         laid.add_column(Text(name), justify=justify, overflow="fold")
     for index, row in enumerate(table.rows):
         if index in table.gaps:
             laid.add_row("…")
-        first, *others = (_written(cell, below) for cell in row)
-        chosen = index == table.chosen
-        cells = (f"{first} ←" if chosen else first, *others)
-        laid.add_row(*map(Text, cells), style="bold green" if chosen else "")
+        cells = [_written(cell, below) for cell in row]
+        style = ""
+        if index == table.chosen:
+            cells[0] += " ←"
+            style = "bold green"
+        laid.add_row(*map(Text, cells), style=style)
     if len(table.rows) in table.gaps:
         laid.add_row("…")
     return laid

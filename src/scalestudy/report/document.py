@@ -245,12 +245,12 @@ def drawings(blocks: Sequence[Block]) -> Iterator[Drawing]:
 
 def on_paper(blocks: Sequence[Block]) -> list[Block]:
     """The blocks shown in formats other than a page."""
-    return [
-        block
-        for block in blocks
-        if not isinstance(block, Photos)
-        and not (isinstance(block, Folded) and block.page_only)
-    ]
+    shown = []
+    for block in blocks:
+        page_only = isinstance(block, Folded) and block.page_only
+        if not page_only and not isinstance(block, Photos):
+            shown.append(block)
+    return shown
 
 
 def pieces(text: str) -> Iterator[tuple[str, bool]]:

@@ -48,18 +48,14 @@ def colour_and_shape(
     """Colour and shape of series: of their strategies, or in order; with a legend if there are several."""
     import altair as alt
 
-    known = [
-        traits(name).mark if by_strategy and name in REGISTRY else None
-        for name in names
-    ]
-    colours = [
-        mark[0] if mark else COLOURS[place % len(COLOURS)]
-        for place, mark in enumerate(known)
-    ]
-    shapes = [
-        mark[1] if mark else SHAPES[place % len(SHAPES)]
-        for place, mark in enumerate(known)
-    ]
+    colours, shapes = [], []
+    for place, name in enumerate(names):
+        mark = traits(name).mark if by_strategy and name in REGISTRY else None
+        if mark is None:
+            mark = COLOURS[place % len(COLOURS)], SHAPES[place % len(SHAPES)]
+        colour, shape = mark
+        colours.append(colour)
+        shapes.append(shape)
     legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
     return (
         alt.Color(
@@ -79,10 +75,11 @@ def colour_and_shape(
 
 def ramp(number: int) -> list[str]:
     """Colours from few workers to many, six distinct ones at most, readable on white and on dark."""
-    return [
-        RAMP[round(place * (len(RAMP) - 1) / max(1, number - 1))]
-        for place in range(number)
-    ]
+    colours = []
+    for place in range(number):
+        along = place * (len(RAMP) - 1) / max(1, number - 1)
+        colours.append(RAMP[round(along)])
+    return colours
 
 
 def config(dark: bool = False) -> dict[str, Any]:

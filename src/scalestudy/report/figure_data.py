@@ -34,10 +34,8 @@ MOST_TICKS = 9
 
 def basis_of(rows: Sequence[Row]) -> str:
     """Name of the quantity whose ratio is the speed-up of these rows."""
-    return (
-        " / ".join(dict.fromkeys(BASIS_WORDS[row.basis] for row in rows))
-        or BASIS_WORDS["throughput"]
-    )
+    names = dict.fromkeys(BASIS_WORDS[row.basis] for row in rows)
+    return " / ".join(names) or BASIS_WORDS["throughput"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,8 @@ def series_name(key: Key) -> str:
 
 def bar(key: Key) -> str:
     """Label of a bar: `horovod × 8`, with the other swept values."""
-    return f"{key.strategy} × {key.workers}" + (f", {short(key)}" if key.swept else "")
+    text = f"{key.strategy} × {key.workers}"
+    return f"{text}, {short(key)}" if key.swept else text
 
 
 def measured_records(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
@@ -125,29 +124,27 @@ def ends(estimate: Estimate) -> dict[str, Any]:
         "value": rounded(estimate.value),
         "text": _in_words(estimate),
     }
-    if (
-        estimate.low is not None
-        and estimate.high is not None
-        and isfinite(estimate.high)
-    ):
-        record |= {"low": rounded(estimate.low), "high": rounded(estimate.high)}
+    low, high = estimate.low, estimate.high
+    if low is not None and high is not None and isfinite(high):
+        record |= {"low": rounded(low), "high": rounded(high)}
     return record
 
 
 def values_and_ends(records: Records) -> list[float]:
     """All values of records and the ends of their intervals."""
-    return [
-        float(record[end])
-        for record in records
-        for end in ("value", "low", "high")
-        if end in record
-    ]
+    numbers = []
+    for record in records:
+        for end in ("value", "low", "high"):
+            if end in record:
+                numbers.append(float(record[end]))
+    return numbers
 
 
 def _in_words(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+    low, high = estimate.low, estimate.high
+    if low is None or high is None or low == high:
         return f"{estimate.value:.3g}"
-    return f"{estimate.value:.4g} (95 %: {estimate.low:.4g} to {estimate.high:.4g})"
+    return f"{estimate.value:.4g} (95 %: {low:.4g} to {high:.4g})"
 
 
 def rounded(value: float) -> float:
@@ -166,14 +163,13 @@ def downsample(
     if len(every) <= most:
         return every
     chosen = {every[0], every[-1], *(value for value in every if value in keep)}
+
+    def distance(value: int) -> float:
+        return min(abs(log(value / other)) for other in chosen)
+
     while len(chosen) < most:
         # The number that is furthest from all chosen ones.
-        chosen.add(
-            max(
-                every,
-                key=lambda value: min(abs(log(value / other)) for other in chosen),
-            )
-        )
+        chosen.add(max(every, key=distance))
     return sorted(chosen)
 
 
@@ -196,17 +192,21 @@ def domain(counts: Sequence[int]) -> tuple[float, float]:
     low, high = min(counts), max(counts)
     if is_logarithmic(counts):
         return low / 1.15, high * 1.15
-    room = max(0.4, 0.04 * (high - low)) if high > low else 1.0
+    room = 1.0
+    if high > low:
+        room = max(0.4, 0.04 * (high - low))
     return low - room, high + room
 
 
 def ticks(counts: Sequence[int]) -> list[int]:
     """The numbers of workers themselves; where two would overlap, only the larger."""
     chosen: list[int] = []
+    logarithmic = is_logarithmic(counts)
     factor = (max(counts) / min(counts)) ** (1 / 20)
     for count in sorted(set(counts), reverse=True):
-        near = factor * count if is_logarithmic(counts) else count + max(counts) / 16
-        if not chosen or near <= chosen[-1]:
+        # What a label of this number takes of the axis.
+        needed = factor * count if logarithmic else count + max(counts) / 16
+        if not chosen or needed <= chosen[-1]:
             chosen.append(count)
     return chosen[::-1]
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from scalestudy.launch.launcher import PointStatus
 from scalestudy.store.records import Progress
 from scalestudy.util import units
+from scalestudy.util.text import plural
 
 STATES = ("done", "failed", "cancelled", "running", "queued", "missing", "corrupt")
 """States in the order in which they are counted."""
@@ -111,16 +112,20 @@ def running_line(name: str, progress: Progress | None) -> PointLine:
 
 def short_throughput(value: float | None) -> str:
     """Format a throughput with at least three digits."""
-    return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def count_states(states: Sequence[str]) -> str:
     """`8 points: 3 done, 1 running, 4 missing`."""
-    counted = [(state, states.count(state)) for state in STATES]
-    noun = "point" if len(states) == 1 else "points"
-    return f"{len(states)} {noun}: " + ", ".join(
-        f"{count} {state}" for state, count in counted if count
-    )
+    parts = []
+    for state in STATES:
+        count = states.count(state)
+        if count:
+            parts.append(f"{count} {state}")
+    total = f"{len(states)} {plural('point', len(states))}"
+    return f"{total}: {', '.join(parts)}"
 
 
 def _of_this_life(status: PointStatus) -> Progress | None:

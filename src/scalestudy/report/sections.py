@@ -106,93 +106,90 @@ def _share(value: float) -> str:
 
 
 def _watt_hours(value: float) -> str:
+    if value < 1:
+        return units.format_scaled(1000 * value, "mWh")
+    return units.format_scaled(value, "Wh")
+
+
+def _cost_columns() -> tuple[CostColumn, ...]:
+    """All quantities, in order."""
     return (
-        units.format_scaled(value, "Wh")
-        if value >= 1
-        else units.format_scaled(1000 * value, "mWh")
+        CostColumn(
+            Heading("Device time", "wall clock", "devices"), "device_hours", units.cost
+        ),
+        CostColumn(
+            Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost
+        ),
+        CostColumn(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
+        CostColumn(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
+        CostColumn(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
+        CostColumn(
+            Heading("GPU memory", "peak", "GPU mem"), "gpu_memory_bytes", units.size
+        ),
+        CostColumn(
+            Heading("Host memory", "peak of a process", "memory"),
+            "peak_memory_bytes",
+            units.size,
+        ),
+        CostColumn(
+            Heading("FLOP", "per sample", "FLOP"),
+            "flops_per_sample",
+            lambda v: units.format_scaled(v, "FLOP"),
+        ),
+        CostColumn(
+            Heading("FLOP/s", "reached", "FLOP/s"),
+            "flops_per_second",
+            lambda v: units.format_scaled(v, "FLOP/s"),
+        ),
+        CostColumn(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
     )
-
-
-COSTS = (
-    CostColumn(
-        Heading("Device time", "wall clock", "devices"), "device_hours", units.cost
-    ),
-    CostColumn(Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost),
-    CostColumn(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
-    CostColumn(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
-    CostColumn(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
-    CostColumn(
-        Heading("GPU memory", "peak", "GPU mem"), "gpu_memory_bytes", units.size
-    ),
-    CostColumn(
-        Heading("Host memory", "peak of a process", "memory"),
-        "peak_memory_bytes",
-        units.size,
-    ),
-    CostColumn(
-        Heading("FLOP", "per sample", "FLOP"),
-        "flops_per_sample",
-        lambda v: units.format_scaled(v, "FLOP"),
-    ),
-    CostColumn(
-        Heading("FLOP/s", "reached", "FLOP/s"),
-        "flops_per_second",
-        lambda v: units.format_scaled(v, "FLOP/s"),
-    ),
-    CostColumn(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
-)
 
 
 def costs_section(findings: Findings) -> Section | None:
     """A table of the known quantities; None if there are none."""
-    rows = [
-        row
-        for row in findings.rows
-        if any(column.value(row) is not None for column in COSTS)
-    ]
-    used = [
-        column for column in COSTS if any(column.value(row) is not None for row in rows)
-    ]
+    columns = _cost_columns()
+    rows = [row for row in findings.rows if _is_known(row, columns)]
+    used = []
+    for column in columns:
+        if any(_is_known(row, [column]) for row in rows):
+            used.append(column)
     if not used:
         return None
     shown = {column.name for column in used}
     meanings = [text for name, text in MEANINGS.items() if name in shown]
-    return Section(
-        "What it cost",
-        (_table(rows, used), Items((*meanings, *_unmeasured(rows)))),
-        "costs",
-    )
+    items = Items((*meanings, *_unmeasured(rows)))
+    return Section("What it cost", (_table(rows, used), items), "costs")
+
+
+def _is_known(row: Row, columns: Sequence[CostColumn]) -> bool:
+    return any(column.value(row) is not None for column in columns)
 
 
 def _table(rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:
     names = swept_columns(rows)
-
-    def written(row: Row, column: CostColumn) -> str:
-        value = column.value(row)
-        return "" if value is None else column.written(value)
-
-    lines = [
-        (*identity_cells(row, names), *(written(row, column) for column in columns))
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        line = list(identity_cells(row, names))
+        for column in columns:
+            value = column.value(row)
+            line.append("" if value is None else column.written(value))
+        lines.append(tuple(line))
     headings = (*identity_headings(names), *(column.heading for column in columns))
     caption = "Per run, from start to result or during training"
     return Table(headings, tuple(lines), caption, essential=len(names) + 3)
 
 
 def _unmeasured(rows: Sequence[Row]) -> list[str]:
-    reasons = [
-        reason
-        for row in rows
-        for reason in (row.costs.unmeasured or "").split("; ")
-        if reason
-    ]
-    parts = [reason.partition(": ") for reason in dict.fromkeys(reasons)]
-    return [
-        f"Unknown: {WORDS[name]}, since {why}."
-        for name, _, why in parts
-        if name in WORDS
-    ]
+    """Why quantities are missing, each reason once."""
+    reasons: dict[str, None] = {}
+    for row in rows:
+        reasons |= dict.fromkeys((row.costs.unmeasured or "").split("; "))
+    sentences = []
+    for reason in reasons:
+        name, _, why = reason.partition(": ")
+        if name in WORDS:
+            sentences.append(f"Unknown: {WORDS[name]}, since {why}.")
+    return sentences
 
 
 def samples_section(findings: Findings) -> Section | None:
@@ -215,22 +212,23 @@ def models_section(findings: Findings) -> Section | None:
     works = list(dict.fromkeys(map(describe_work, models)))
     # Said once for all models, which a sweep has many of.
     shared = len(works) == 1 and len(models) > 1
-    words = []
+    texts = []
     for model in models:
         name = figure_data.series_name(model.series.key)
         sentences = [describe_fit(model, name), *model_sentences(model)]
         if not shared:
             sentences.append(f"This is {describe_work(model)}.")
-        words.append(" ".join(sentences))
-    blocks: list[Block] = [Items(tuple(words))]
+        texts.append(" ".join(sentences))
+    blocks: list[Block] = [Items(tuple(texts))]
     if shared:
         blocks.append(Paragraph(f"All are {works[0]}."))
-    if without := [model for model in findings.models if not model.fit]:
-        names = (
-            f"{figure_data.series_name(model.series.key)}: {model.reason}."
-            for model in without
-        )
-        blocks.append(Paragraph(f"No scaling model for {' '.join(names)}"))
+    without = []
+    for model in findings.models:
+        if not model.fit:
+            name = figure_data.series_name(model.series.key)
+            without.append(f"{name}: {model.reason}.")
+    if without:
+        blocks.append(Paragraph(f"No scaling model for {' '.join(without)}"))
     blocks += [
         Drawing(partial(time_figure, findings)),
         _predicted(models),
@@ -248,29 +246,31 @@ def shown_models(findings: Findings) -> list[Model]:
 
 
 def _predicted(models: Sequence[Model]) -> Table:
-    predictions = [
-        (model, prediction)
-        for model in models
-        for n in model.counts()
-        if (prediction := model.predict(n)).kind == "extrapolated"
-    ]
+    predictions = []
+    for model in models:
+        for count in model.counts():
+            if count not in model.series.different:
+                predictions.append((model, model.predict(count)))
     unit, length, digits = _unit([prediction for _, prediction in predictions])
-    rows = tuple(
-        (
-            figure_data.series_name(model.series.key),
-            str(prediction.workers),
-            with_interval(prediction.seconds.scaled(1 / length), digits),
-            with_interval(prediction.speedup, 2)
-            + (f", against {model.reference} workers" if model.reference > 1 else ""),
-            with_interval(prediction.efficiency, 2),
+    rows = []
+    for model, prediction in predictions:
+        speedup = with_interval(prediction.speedup, 2)
+        if model.reference > 1:
+            speedup += f", against {model.reference} workers"
+        rows.append(
+            (
+                figure_data.series_name(model.series.key),
+                str(prediction.workers),
+                with_interval(prediction.seconds.scaled(1 / length), digits),
+                speedup,
+                with_interval(prediction.efficiency, 2),
+            )
         )
-        for model, prediction in predictions
-    )
     time = Heading(TIMES[models[0].series.of], unit, f"time {unit}")
     most = max(model.counts()[-1] for model in models)
     return Table(
         (STRATEGY, WORKERS, time, SPEEDUP, EFFICIENCY),
-        rows,
+        tuple(rows),
         f"Predictions for up to {most} workers",
         name="predicted",
     )
@@ -288,35 +288,10 @@ def time_figure(findings: Findings) -> Figure:
     import altair as alt
 
     models, labels = shown_models(findings), figure_data.labels(findings)
-    predictions = [
-        (model, model.predict(count)) for model in models for count in model.counts()
-    ]
-    unit, length, _ = _unit([prediction for _, prediction in predictions])
-    curves: figure_data.Records = []
-    for model in models:
-        assert model.fit is not None
-        named = labels.fields(model.series.key)
-        for part, counts in (
-            ("within", _grid(model, False)),
-            ("beyond", _grid(model, True)),
-        ):
-            line = named | {"part": part, "line": f"{model.series.key.label} {part}"}
-            curves += [
-                line | {"workers": n, "value": model.fit.seconds(n) / length}
-                for n in counts
-            ]
-    points: figure_data.Records = []
-    for model, prediction in predictions:
-        kind = "predicted" if prediction.kind == "extrapolated" else prediction.kind
-        seconds = prediction.seconds.scaled(1 / length)
-        fields: dict[str, Any] = {"workers": int(prediction.workers), "kind": kind}
-        fields |= labels.fields(model.series.key)
-        points += (
-            [fields | figure_data.ends(seconds)] if seconds.value is not None else []
-        )
+    points, unit, length = _time_points(models, labels)
     ends = figure_data.values_and_ends(points)
-    of = TIMES[models[0].series.of]
     low, high = min(ends) / 1.1, max(ends) * 1.1
+    of = TIMES[models[0].series.of]
     y = alt.Y(
         "value:Q",
         title=f"{of} ({unit})",
@@ -330,35 +305,70 @@ def time_figure(findings: Findings) -> Figure:
         scale=alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]]),
         legend=None,
     )
-    lines = alt.Chart(data(curves)).mark_line(strokeWidth=2)
-    lines = lines.encode(x, y, colour, dashes, detail="line:N")
+    lines = alt.Chart(data(_time_curves(models, labels, length)))
+    lines = lines.mark_line(strokeWidth=2)
+    layers: list[Any] = [lines.encode(x, y, colour, dashes, detail="line:N")]
     drawn = alt.Chart(data(points)).encode(x, y, colour)
-    bars = [drawn.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q")]
+    if any("low" in point for point in points):
+        rule = drawn.mark_rule(strokeWidth=1.5)
+        layers.append(rule.encode(y="low:Q", y2="high:Q"))
     ground = alt.condition("datum.kind == 'measured'", colour, alt.value("transparent"))
     tips = tooltip(strategy="Strategy", workers="Workers", kind="Is", text="Value")
-    marks = drawn.mark_point(size=80, strokeWidth=2).encode(
-        shape=shape, fill=ground, tooltip=tips
-    )
-    layers = [lines, *(bars if any("low" in point for point in points) else []), marks]
+    marks = drawn.mark_point(size=80, strokeWidth=2)
+    layers.append(marks.encode(shape=shape, fill=ground, tooltip=tips))
+    caption = CAPTION
     count = sum(model.fit is not None for model in findings.models)
-    left_out = (
-        f" Of {count} series, {MOST_MODELS} are drawn." if count > MOST_MODELS else ""
-    )
+    if count > MOST_MODELS:
+        caption += f" Of {count} series, {MOST_MODELS} are drawn."
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
-    return figure(
-        "predicted-time", f"{of}, measured and predicted", chart, CAPTION + left_out
-    )
+    return figure("predicted-time", f"{of}, measured and predicted", chart, caption)
 
 
-def _grid(model: Model, beyond: bool) -> list[int]:
-    """Numbers of workers along a curve, measured or beyond: integers, since some terms are steps."""
-    measured = model.series.different
-    first, last = (
-        (measured[-1], model.counts()[-1]) if beyond else (measured[0], measured[-1])
-    )
-    return sorted(
-        {
-            round(first * (last / first) ** (index / (POINTS - 1)))
-            for index in range(POINTS)
+def _time_points(
+    models: Sequence[Model], labels: figure_data.Labels
+) -> tuple[figure_data.Records, str, float]:
+    """Measured and predicted times, their unit and its length in seconds."""
+    predictions = []
+    for model in models:
+        for count in model.counts():
+            predictions.append((model, model.predict(count)))
+    unit, length, _ = _unit([prediction for _, prediction in predictions])
+    points: figure_data.Records = []
+    for model, prediction in predictions:
+        seconds = prediction.seconds.scaled(1 / length)
+        if seconds.value is None:
+            continue
+        kind = "measured" if prediction.measured else "predicted"
+        fields: dict[str, Any] = {"workers": int(prediction.workers), "kind": kind}
+        fields |= labels.fields(model.series.key)
+        points.append(fields | figure_data.ends(seconds))
+    return points, unit, length
+
+
+def _time_curves(
+    models: Sequence[Model], labels: figure_data.Labels, length: float
+) -> figure_data.Records:
+    """Points of the models' curves, within the measured numbers of workers and beyond."""
+    curves: figure_data.Records = []
+    for model in models:
+        assert model.fit is not None
+        measured, last = model.series.different, model.counts()[-1]
+        parts = {
+            "within": _grid(measured[0], measured[-1]),
+            "beyond": _grid(measured[-1], last),
         }
-    )
+        named = labels.fields(model.series.key)
+        for part, counts in parts.items():
+            line = named | {"part": part, "line": f"{model.series.key.label} {part}"}
+            for count in counts:
+                value = model.fit.seconds(count) / length
+                curves.append(line | {"workers": count, "value": value})
+    return curves
+
+
+def _grid(first: int, last: int) -> list[int]:
+    """Numbers of workers along a curve, evenly by ratio: integers, since some terms are steps."""
+    counts = set()
+    for index in range(POINTS):
+        counts.add(round(first * (last / first) ** (index / (POINTS - 1))))
+    return sorted(counts)

@@ -9,6 +9,7 @@ from scalestudy.config.file import Study
 from scalestudy.plugins.engines import package_labels
 from scalestudy.report.document import FactList
 from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.text import join_first
 
 MOST_NAMES = 3
 """Largest number of classes, processors, devices or nodes that are named."""
@@ -43,43 +44,49 @@ def what_was_studied(findings: Findings) -> FactList | None:
 
 
 def _model(study: Study | None, runs: Sequence[Run]) -> str:
-    parameters = sorted(
-        {run.result.parameters for run in runs if run.result.parameters}
-    )
-    count = " to ".join(
-        f"{number:,}" for number in dict.fromkeys((*parameters[:1], *parameters[-1:]))
-    )
-    name = Path(study.task).name if study else ""
-    return ", ".join(filter(None, (name, f"{count} parameters" if count else "")))
-
-
-def _data(study: Study | None, runs: Sequence[Run]) -> str:
-    source = (study.data.source or study.defaults.source or "") if study else ""
-    name = Path(source).name or source
-    samples = sorted(
-        {run.result.training_samples for run in runs if run.result.training_samples}
-    )
-    count = " to ".join(
-        f"{number:,}" for number in dict.fromkeys((*samples[:1], *samples[-1:]))
-    )
-    classes = next(
-        (run.result.class_names for run in runs if run.result.class_names), []
-    )
-    parts = (
-        name,
-        f"{count} training samples" if count else "",
-        f"{len(classes)} classes" if classes else "",
-    )
+    parts = []
+    if study:
+        parts.append(Path(study.task).name)
+    parameters = [run.result.parameters for run in runs if run.result.parameters]
+    if parameters:
+        parts.append(f"{_range(parameters)} parameters")
     return ", ".join(filter(None, parts))
 
 
+def _data(study: Study | None, runs: Sequence[Run]) -> str:
+    source = ""
+    if study:
+        source = study.data.source or study.brought.source or ""
+    parts = [Path(source).name or source]
+    sizes = [r.result.training_samples for r in runs if r.result.training_samples]
+    if sizes:
+        parts.append(f"{_range(sizes)} training samples")
+    for run in runs:
+        if run.result.class_names:
+            parts.append(f"{len(run.result.class_names)} classes")
+            break
+    return ", ".join(filter(None, parts))
+
+
+def _range(numbers: Sequence[int]) -> str:
+    """The smallest and the largest number: `1,000 to 2,000`."""
+    ends = dict.fromkeys((min(numbers), max(numbers)))
+    return " to ".join(f"{number:,}" for number in ends)
+
+
 def _hardware(runs: Sequence[Run]) -> str:
-    ranks = [rank for run in runs for rank in run.ranks]
-    hosts = sorted({host for run in runs for host in run.result.hosts})
-    devices = [name for rank in ranks if rank.device_uuids for name in rank.devices]
-    kinds = devices or [rank.cpu_model for rank in ranks]
-    nodes = f"{len(hosts)} nodes" if len(hosts) > 1 else ""
-    return ", ".join(filter(None, (_listed(kinds), nodes)))
+    devices: list[str] = []
+    processors = []
+    for run in runs:
+        for rank in run.ranks:
+            processors.append(rank.cpu_model)
+            if rank.device_uuids:
+                devices += rank.devices
+    parts = [_listed(devices or processors)]
+    hosts = {host for run in runs for host in run.result.hosts}
+    if len(hosts) > 1:
+        parts.append(f"{len(hosts)} nodes")
+    return ", ".join(filter(None, parts))
 
 
 def _software(runs: Sequence[Run]) -> str:
@@ -89,22 +96,24 @@ def _software(runs: Sequence[Run]) -> str:
         for rank in run.ranks:
             for package, number in rank.versions.items():
                 versions.setdefault(package.lower(), {})[number] = None
-    named = [name for name in PACKAGES if name in versions]
-    return ", ".join(
-        f"{labels.get(name, name.capitalize())} {' / '.join(versions[name])}"
-        for name in named
-    )
+    parts = []
+    for name in PACKAGES:
+        if name in versions:
+            label = labels.get(name, name.capitalize())
+            parts.append(f"{label} {' / '.join(versions[name])}")
+    return ", ".join(parts)
 
 
 def _dates(runs: Sequence[Run]) -> str:
-    days = sorted(run.result.finished[:10] for run in runs if run.result.finished)
-    when = " to ".join(dict.fromkeys((*days[:1], *days[-1:])))
-    count = f"{len(runs)} finished" if runs else ""
-    return ", ".join(filter(None, (count, when)))
+    if not runs:
+        return ""
+    parts = [f"{len(runs)} finished"]
+    days = [run.result.finished[:10] for run in runs if run.result.finished]
+    if days:
+        parts.append(" to ".join(dict.fromkeys((min(days), max(days)))))
+    return ", ".join(parts)
 
 
 def _listed(names: Sequence[str]) -> str:
     distinct = [name for name in dict.fromkeys(names) if name]
-    more = len(distinct) - MOST_NAMES
-    shown = "; ".join(distinct[:MOST_NAMES])
-    return f"{shown} and {more} more" if more > 0 else shown
+    return join_first(distinct, most=MOST_NAMES, separator="; ")
