@@ -34,6 +34,7 @@ from scalestudy.report.number_format import format_number
 from scalestudy.store.model_record import GalleryRecord, GallerySample
 from scalestudy.store.records import SHARED_CORES
 from scalestudy.util import units
+from scalestudy.util.text import join_first
 
 MOST_CLASSES = 50
 """Largest number of classes shown in metrics; result.json has all."""
@@ -60,48 +61,40 @@ def _named(
 
 def _metrics(groups: Mapping[Key, Sequence[Run]]) -> Table:
     names = whole_metrics([run for runs in groups.values() for run in runs])
-    names = names if len(names) > 1 else []
-    rows = [
-        (key.label, *(_mean(runs, name) for name in names))
-        for key, runs in groups.items()
-    ]
-    return _named(
-        "Metrics over the validation set",
-        "Row",
-        [metric_label(name) for name in names],
-        rows,
-    )
+    if len(names) < 2:
+        names = []  # the results have a single metric already
+    rows = []
+    for key, runs in groups.items():
+        rows.append((key.label, *(_mean(runs, name) for name in names)))
+    labels = [metric_label(name) for name in names]
+    return _named("Metrics over the validation set", "Row", labels, rows)
 
 
 def _classes(key: Key, runs: Sequence[Run]) -> list[Table]:
     classes, values = runs[0].result.class_names, runs[0].result.validation
     if len(classes) > MOST_CLASSES:
         return []
-    metrics = [
-        name
-        for name in whole_metrics(runs[:1])
-        if values.keys() & set(class_keys(name, classes))
-    ]
-    rows = [
-        (label, *(_mean(runs, class_keys(name, classes)[place]) for name in metrics))
-        for place, label in enumerate(classes)
-    ]
-    return [
-        _named(
-            f"By class: {key.label}",
-            "Class",
-            [metric_label(name) for name in metrics],
-            rows,
-        )
-    ]
+    metrics = []
+    for name in whole_metrics(runs[:1]):
+        if values.keys() & set(class_keys(name, classes)):
+            metrics.append(name)
+    rows = []
+    for place, label in enumerate(classes):
+        of_class = [class_keys(name, classes)[place] for name in metrics]
+        rows.append((label, *(_mean(runs, name) for name in of_class)))
+    labels = [metric_label(name) for name in metrics]
+    return [_named(f"By class: {key.label}", "Class", labels, rows)]
 
 
 def _mean(runs: Sequence[Run], name: str) -> str:
-    known = [
-        run.result.validation[name] for run in runs if name in run.result.validation
-    ]
-    finite = [value for value in known if isfinite(value)]
-    return format_number(sum(finite) / len(finite) if finite else None, 4)
+    finite = []
+    for run in runs:
+        value = run.result.validation.get(name)
+        if value is not None and isfinite(value):
+            finite.append(value)
+    if not finite:
+        return format_number(None, 4)
+    return format_number(sum(finite) / len(finite), 4)
 
 
 def sample_gallery(findings: Findings) -> Folded | None:
@@ -117,15 +110,17 @@ def sample_gallery(findings: Findings) -> Folded | None:
 
 def gallery_blocks(record: GalleryRecord) -> tuple[Block, ...]:
     """The best, median and worst validation samples."""
-    among = (
-        f"{record.considered} of {record.of}"
-        if record.considered < record.of
-        else f"all {record.of}"
-    )
+    among = f"all {record.of}"
+    if record.considered < record.of:
+        among = f"{record.considered} of {record.of}"
     text = f"Chosen from {among} validation samples by the loss of each sample."
-    text += " Weights of the best epoch." if record.weights == "best" else ""
-    colours = [Paragraph(COLOURS_OF_MASKS)] if record.kind == "masks" else []
-    return Paragraph(text), *colours, Photos(tuple(map(_photo, record.samples)))
+    if record.weights == "best":
+        text += " Weights of the best epoch."
+    blocks: list[Block] = [Paragraph(text)]
+    if record.kind == "masks":
+        blocks.append(Paragraph(COLOURS_OF_MASKS))
+    blocks.append(Photos(tuple(map(_photo, record.samples))))
+    return tuple(blocks)
 
 
 def gallery_document(record: GalleryRecord, label: str) -> Document:
@@ -138,21 +133,20 @@ def gallery_document(record: GalleryRecord, label: str) -> Document:
 def _photo(sample: GallerySample) -> Photo:
     facts = [f"loss {format_number(sample.loss, 4)}"]
     if sample.predicted is not None:
-        predicted = f"{sample.predicted} ({format_number(100 * (sample.probability or 0), 0)} %)"
-        wrong = sample.truth is not None and sample.truth != sample.predicted
-        facts.append(
-            f"predicted {predicted}, truth {sample.truth}"
-            if wrong
-            else f"{predicted}, correct"
-        )
-    images = tuple(
-        (b64decode(content), f"{name} of {sample.name}: {'; '.join(facts)}")
-        for name, content in sample.pictures.items()
-    )
-    what = f" ({', '.join(sample.pictures)})" if len(images) > 1 else ""
-    return Photo(
-        f"{sample.name}: {', '.join(sample.roles)}; {'; '.join(facts)}{what}", images
-    )
+        percent = format_number(100 * (sample.probability or 0), 0)
+        predicted = f"{sample.predicted} ({percent} %)"
+        if sample.truth is None or sample.truth == sample.predicted:
+            facts.append(f"{predicted}, correct")
+        else:
+            facts.append(f"predicted {predicted}, truth {sample.truth}")
+    said = "; ".join(facts)
+    images = []
+    for name, content in sample.pictures.items():
+        images.append((b64decode(content), f"{name} of {sample.name}: {said}"))
+    text = f"{sample.name}: {', '.join(sample.roles)}; {said}"
+    if len(images) > 1:
+        text += f" ({', '.join(sample.pictures)})"
+    return Photo(text, tuple(images))
 
 
 def every_run(findings: Findings, study_link: str) -> Folded | None:
@@ -161,13 +155,11 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
     `study_link` is the path from the page's folder to the study's, for links to runs.
     """
     names = {run.result.name for run in findings.runs}
-    undone = [
-        point
-        for point in {p.name: p for p in findings.planned}.values()
-        if point.name not in names
-    ]
     digits = max((row.digits for row in findings.rows), default=3)
-    rows = [_undone(point, study_link) for point in undone]
+    rows = []
+    for name, point in {point.name: point for point in findings.planned}.items():
+        if name not in names:
+            rows.append(_undone(point, study_link))
     rows += [_done(run, study_link, digits) for run in findings.runs]
     if not rows:
         return None
@@ -178,17 +170,19 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
         ),
         *headings_of("Nodes:", "Reason:"),
     )
-    shown = [
-        place for place in range(len(headings)) if any(str(row[place]) for row in rows)
-    ]
+    # Columns that are empty in every row are left out.
+    shown = []
+    for place in range(len(headings)):
+        if any(str(row[place]) for row in rows):
+            shown.append(place)
     table = Table(
         tuple(headings[place] for place in shown),
         tuple(tuple(row[place] for place in shown) for row in rows),
         name="runs-table",
         sortable=True,
     )
-    title = f"Runs: {', '.join(f'{count} {state}' for state, count in counts.items())}"
-    return Folded(title, (table,), "runs", page_only=True)
+    listed = ", ".join(f"{count} {state}" for state, count in counts.items())
+    return Folded(f"Runs: {listed}", (table,), "runs", page_only=True)
 
 
 def reasons(findings: Findings, most: int = 3) -> list[str]:
@@ -200,11 +194,13 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
     for point in findings.planned:
         if point.reason and point.state not in ("done", "corrupt"):
             points.setdefault(point.reason.rstrip("."), []).append(point.name)
+    sentences = []
+    for reason, names in list(points.items())[:most]:
+        sentences.append(f"{join_first(names, most=1)}: {reason}.")
     left = len(points) - most
-    return [
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {reason}."
-        for reason, names in list(points.items())[:most]
-    ] + [f"{left} more reasons: see `scalestudy status`."] * (left > 0)
+    if left > 0:
+        sentences.append(f"{left} more reasons: see `scalestudy status`.")
+    return sentences
 
 
 def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
@@ -226,32 +222,38 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
     if run.disturbed:
         planned = result.oversubscribed not in (None, SHARED_CORES)
         state = "oversubscribed" if planned else "disturbed"
-    more = f" and {len(result.hosts) - 1} more" if len(result.hosts) > 1 else ""
+    small = ""
+    if source not in result.name:
+        small = source
+    seed = "" if result.seed is None else str(result.seed)
+    quality = ""
+    if result.quality is not None:
+        quality = format_number(result.quality, digits)
     return (
-        Cell(
-            result.name,
-            link=_link(run.folder, study_link),
-            small=source if source not in result.name else "",
-        ),
-        "" if result.seed is None else str(result.seed),
+        Cell(result.name, link=_link(run.folder, study_link), small=small),
+        seed,
         _split(result.swept),
         Cell(state, kind=state),
         _seconds(result.training_seconds),
         _seconds(result.wall_seconds),
-        "" if result.quality is None else format_number(result.quality, digits),
-        f"{result.hosts[0]}{more}" if result.hosts else "",
+        quality,
+        join_first(result.hosts, most=1),
         run.disturbed or "",
     )
 
 
 def _split(swept: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name.split('.')[-1]} {swept[name]}" for name in REPEATS if name in swept
-    )
+    parts = []
+    for name in REPEATS:
+        if name in swept:
+            parts.append(f"{name.split('.')[-1]} {swept[name]}")
+    return ", ".join(parts)
 
 
 def _seconds(seconds: float | None) -> str | Cell:
-    return "" if seconds is None else Cell(units.duration(seconds), sort=repr(seconds))
+    if seconds is None:
+        return ""
+    return Cell(units.duration(seconds), sort=repr(seconds))
 
 
 def _link(folder: str | None, study_link: str) -> str:

@@ -106,21 +106,20 @@ class LivePage:
 
     def _page(self, overview: Overview, *, live: bool) -> str:
         study = StudyFolder.open(self._folder).study
-        running = [status for status in overview.points if status.state == "running"]
-        elapsed = {
-            status.name: since
-            for status in running
-            if (since := begun(status)) is not None
-        }
+        elapsed = {}
+        for status in overview.points:
+            since = begun(status)
+            if since is not None:
+                elapsed[status.name] = since
         left = remaining(overview.points, elapsed, at_once=launcher_of(study).detached)
         ordered = sorted(
             overview.points, key=lambda status: PLACES.get(status.state, 1)
         )
-        lines = [
-            self._line(status, elapsed.get(status.name))
-            for status in ordered[:MOST_POINTS]
-        ]
-        return (
+        lines = []
+        for status in ordered[:MOST_POINTS]:
+            lines.append(self._line(status, elapsed.get(status.name)))
+        report = self.path.parent / "report.html"
+        page = (
             templates()
             .get_template("live.html.j2")
             .render(
@@ -135,15 +134,13 @@ class LivePage:
                 reported=self.reported,
                 lines=lines,
                 more=len(ordered) - len(lines),
-                report="report.html"
-                if (self.path.parent / "report.html").exists()
-                else "",
+                report=report.name if report.exists() else "",
                 version=version(),
                 figure=short_throughput,
                 duration=units.duration,
             )
-            + "\n"
         )
+        return page + "\n"
 
     def _next(self, overview: Overview) -> str:
         if self.next:
@@ -154,11 +151,9 @@ class LivePage:
         return f"{status.name}, {status.point.why or 'in ' + IN_ORDER}"
 
     def _line(self, status: PointStatus, elapsed: float | None) -> _Line:
-        losses = (
-            self._losses_of(status.run, done=status.state == "done")
-            if status.run
-            else ()
-        )
+        losses: tuple[float, ...] = ()
+        if status.run:
+            losses = self._losses_of(status.run, done=status.state == "done")
         seconds = status.result.training_seconds if status.result else elapsed
         return _Line(line_of(status), losses, curve(losses), seconds)
 
@@ -166,11 +161,12 @@ class LivePage:
         """Losses on the validation set, else on the training set, after each epoch so far."""
         if run.path in self._losses:
             return self._losses[run.path]
-        epochs = run.epochs()
-        values = [(epoch.validation or {}).get("loss", epoch.loss) for epoch in epochs]
-        losses = tuple(
-            value for value in values if value is not None and isfinite(value)
-        )
+        values = []
+        for epoch in run.epochs():
+            loss = (epoch.validation or {}).get("loss", epoch.loss)
+            if loss is not None and isfinite(loss):
+                values.append(loss)
+        losses = tuple(values)
         if done:  # an ended run's losses do not change
             self._losses[run.path] = losses
         return losses
@@ -183,11 +179,12 @@ def curve(losses: Sequence[float]) -> str:
     low, high = min(losses), max(losses)
     span = high - low or 1.0
     across = (WIDTH - 4) / (len(losses) - 1)
-    places = [
-        (2 + across * index, 2 + (HEIGHT - 4) * (high - loss) / span)
-        for index, loss in enumerate(losses)
-    ]
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    places = []
+    for index, loss in enumerate(losses):
+        x = 2 + across * index
+        y = 2 + (HEIGHT - 4) * (high - loss) / span
+        places.append(f"{x:.1f},{y:.1f}")
+    return " ".join(places)
 
 
 def remaining_text(left: Remaining, *, moving: bool) -> str:
@@ -195,26 +192,22 @@ def remaining_text(left: Remaining, *, moving: bool) -> str:
     parts = []
     if left.seconds is not None:
         low, likely, high = left.seconds
-        span = (
-            ""
-            if high - low < 0.02 * likely
-            else f" ({units.duration(low)} … {units.duration(high)})"
-        )
-        least = "at least " if left.unknown else ""
-        parts.append(
-            f"{'ends in' if moving else 'not run yet:'} {least}{units.duration(likely)}{span}"
-        )
+        text = "ends in " if moving else "not run yet: "
+        if left.unknown:
+            text += "at least "
+        text += units.duration(likely)
+        if high - low >= 0.02 * likely:
+            text += f" ({units.duration(low)} … {units.duration(high)})"
         if moving and likely >= CLOCK_FROM:
-            parts[-1] += time.strftime(
-                ", %a %H:%M", time.localtime(time.time() + likely)
-            )
+            end = time.localtime(time.time() + likely)
+            text += time.strftime(", %a %H:%M", end)
+        parts.append(text)
     elif left.unknown and moving:
         parts.append("end not known yet")
     spent = units.three_digits(left.hours)
     if left.expected is not None and left.expected > 1.005 * left.hours:
-        parts.append(
-            f"{spent} of about {units.three_digits(left.expected)} worker-hours"
-        )
+        expected = units.three_digits(left.expected)
+        parts.append(f"{spent} of about {expected} worker-hours")
     elif left.hours:
         parts.append(f"{spent} worker-hours")
     return " · ".join(parts)

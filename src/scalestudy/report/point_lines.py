@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from scalestudy.launch.launcher import PointStatus
-from scalestudy.store.records import Progress
+from scalestudy.store.records import Progress, Result
 from scalestudy.util import units
 from scalestudy.util.text import plural
 
@@ -46,62 +46,74 @@ class PointLine:
 
 def line_of(status: PointStatus) -> PointLine:
     """A point with its progress, and its job with its nodes or the reason why it waits."""
-    name, state, job = status.name, status.state, status.job
+    name, state = status.name, status.state
     if status.result is not None:
-        result = status.result
-        missing = None if result.timing else result.model_missing
-        mark, reasons = "", []
-        if status.disturbed:
-            mark = "(disturbed)"
-            reasons.append(f"its times are too long: {status.disturbed}")
-        elif result.oversubscribed:
-            mark = "(oversubscribed)"
-        if missing is not None:
-            reasons.append(f"its model is missing: {missing}")
-        return PointLine(
-            name,
-            state,
-            1.0,
-            mark,
-            result.throughput,
-            result.quality,
-            training_seconds=result.training_seconds,
-            reason="; ".join(reasons),
-        )
-    if state == "running":
+        return _finished_line(status, status.result)
+    if state != "running":
+        line = PointLine(name, state, reason=status.reason)
+    else:
         line = replace(running_line(name, _of_this_life(status)), silent=status.silent)
-        if status.still:  # without progress there is no pace
+        if status.still:
+            # Without progress there is no pace.
             line = replace(
                 line, throughput=None, seconds_left=None, reason=status.reason
             )
-    else:
-        line = PointLine(name, state, reason=status.reason)
-    if job is None:
+    if status.job is None:
         return line
-    view, text = status.view, f"job {job.job}" if job.job else "job not known yet"
-    if state == "running" and view and view.nodes:
+    return replace(line, job=_job_text(status, status.job.job))
+
+
+def _finished_line(status: PointStatus, result: Result) -> PointLine:
+    mark, reasons = "", []
+    if status.disturbed:
+        mark = "(disturbed)"
+        reasons.append(f"its times are too long: {status.disturbed}")
+    elif result.oversubscribed:
+        mark = "(oversubscribed)"
+    # A timing run has no model to save.
+    if not result.timing and result.model_missing is not None:
+        reasons.append(f"its model is missing: {result.model_missing}")
+    return PointLine(
+        status.name,
+        status.state,
+        1.0,
+        mark,
+        result.throughput,
+        result.quality,
+        training_seconds=result.training_seconds,
+        reason="; ".join(reasons),
+    )
+
+
+def _job_text(status: PointStatus, job: str | None) -> str:
+    """A job with its nodes, or with the reason why it waits and its expected start."""
+    view = status.view
+    text = f"job {job}" if job else "job not known yet"
+    if status.state == "running" and view and view.nodes:
         text += f" on {view.nodes}"
-    if state == "queued" and view:
-        text += f": {status.waiting.short}" if status.waiting else ""
-        text += f", expected {view.start.replace('T', ' ')}" if view.start else ""
+    if status.state == "queued" and view:
+        if status.waiting:
+            text += f": {status.waiting.short}"
+        if view.start:
+            text += f", expected {view.start.replace('T', ' ')}"
     if status.run and (requeues := status.run.requeues()):
         text += f", queued again {requeues} times"
-    return replace(line, job=text)
+    return text
 
 
 def running_line(name: str, progress: Progress | None) -> PointLine:
     """A running point at this progress."""
     if progress is None:
         return PointLine(name, "running", phase="start-up")
-    steps = max(progress.steps, 1)
-    share = (max(progress.epoch - 1, 0) + min(progress.step / steps, 1.0)) / max(
-        progress.epochs, 1
-    )
-    phase = f"{progress.epoch}/{progress.epochs}" if progress.epoch else progress.phase
+    of_epoch = min(progress.step / max(progress.steps, 1), 1.0)
+    epochs_done = max(progress.epoch - 1, 0) + of_epoch
+    phase = progress.phase
+    if progress.epoch:
+        phase = f"{progress.epoch}/{progress.epochs}"
     return PointLine(
         name,
         "running",
-        min(share, 1.0),
+        min(epochs_done / max(progress.epochs, 1), 1.0),
         phase,
         progress.throughput,
         progress.quality,
