@@ -245,7 +245,7 @@ def drawings(blocks: Sequence[Block]) -> Iterator[Drawing]:
 
 def on_paper(blocks: Sequence[Block]) -> list[Block]:
     """The blocks shown in formats other than a page."""
-    shown = []
+    shown: list[Block] = []
     for block in blocks:
         page_only = isinstance(block, Folded) and block.page_only
         if not page_only and not isinstance(block, Photos):

@@ -107,7 +107,7 @@ def running_line(name: str, progress: Progress | None) -> PointLine:
         return PointLine(name, "running", phase="start-up")
     of_epoch = min(progress.step / max(progress.steps, 1), 1.0)
     epochs_done = max(progress.epoch - 1, 0) + of_epoch
-    phase = progress.phase
+    phase: str = progress.phase
     if progress.epoch:
         phase = f"{progress.epoch}/{progress.epochs}"
     return PointLine(

@@ -56,7 +56,7 @@ def _model(study: Study | None, runs: Sequence[Run]) -> str:
 def _data(study: Study | None, runs: Sequence[Run]) -> str:
     source = ""
     if study:
-        source = study.data.source or study.brought.source or ""
+        source = study.data.source or study.defaults.source or ""
     parts = [Path(source).name or source]
     sizes = [r.result.training_samples for r in runs if r.result.training_samples]
     if sizes:
