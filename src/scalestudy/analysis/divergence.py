@@ -44,6 +44,7 @@ def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
     for run in runs:
         seed, quality = seed_of(run), run.result.quality
         metric = metric_label(run.result.metric)
+        # A run that diverged may end with any quality, so this comes first.
         if why := _divergence(run):
             failed.append(FailedRun(seed, "diverged", f"diverged: {why}"))
             continue

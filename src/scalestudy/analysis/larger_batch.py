@@ -70,6 +70,7 @@ def fit_critical_batch(samples: Mapping[int, Sequence[float]]) -> CriticalBatch 
     design = np.stack([np.ones(len(batches)), np.array(batches, float)], 1)
     inverse = np.linalg.inv(design.T @ design)
     solution = inverse @ design.T @ needed
+    # A curve that falls, or that needs no samples at a batch of 0, has no critical batch.
     if solution[0] <= 0 or solution[1] <= 0:
         return None
     curve, freedom = design @ solution, len(batches) - 2

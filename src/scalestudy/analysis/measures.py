@@ -293,6 +293,7 @@ def measure_rows(groups: RunsByRow, planned: PlannedTraining | None = None) -> M
         planned_seconds=planned_times,
         quality=replace(
             quality,
+            # A row that was not trained itself takes the design of the row with its updates.
             of_means={key: quality.of_means[updates[key]] for key in groups},
             of_differences={
                 key: quality.of_differences[updates[key]] for key in groups
@@ -468,6 +469,7 @@ def find_baseline(key: Key, groups: RunsByRow, timed: bool = False) -> Key | Non
         if is_usable(single):
             return single
     series = [row for row in groups.by_series.get(key.series, ()) if is_usable(row)]
+    # A one-worker row that is not usable leaves no baseline: a relative one would hide it.
     if len(series) < 2 or key.on(1) in groups:
         return None
     return min(series, key=lambda row: row.workers)

@@ -118,7 +118,8 @@ def _steady_evaluation(epochs: Sequence[EpochRecord]) -> float:
         return 0.0
     steady = evaluated[1:] or evaluated
     seconds = sum(epoch.evaluation_seconds for epoch in steady) / len(steady)
-    every = evaluated[0].epoch  # the last epoch is evaluated, whatever the interval is
+    # The first evaluated epoch is the interval; the last epoch is evaluated whatever that is.
+    every = evaluated[0].epoch
     return seconds / every
 
 

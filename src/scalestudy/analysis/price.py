@@ -262,6 +262,7 @@ def prices_of(
     least = min(price.units for price in usable)
     smallest = [price for price in usable if price.units == least]
     reference = min(smallest, key=lambda price: (price.duration, price.key.workers))
+    # A row of worse quality dominates none that learns as well.
     front = _front(usable)
     for key, price in prices.items():
         speedup = ONE
@@ -321,6 +322,7 @@ def price_basis(keys: Sequence[Key], measures: Measures) -> PriceBasis:
     timed = [key for key in keys if times_count(measures.groups[key])]
     works = {(key.series, _work(measures.groups[key])) for key in keys}
     alike = len(works) == len({key.series for key in keys})
+    # Unlike work is compared by the time of a sample (weak scaling).
     if not timed or not alike:
         return "rate"
     for basis in ("wall", "training"):

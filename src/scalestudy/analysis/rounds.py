@@ -105,8 +105,10 @@ def rounds_of(
             spans[key] = Span(min(known), max(known))
             timed += [(start, run, key) for start, run in zip(known, runs, strict=True)]
         elif any(run.foreign for run in runs):
+            # A table does not tell when its rows were run: each block is a round of its own.
             spans[key] = None
-            names |= {(key, block): (key, block) for block in values.get(key, ())}
+            for block in values.get(key, ()):
+                names[key, block] = (key, block)
     timed.sort(key=lambda entry: entry[0])
     names |= _split(timed)
     rounds = Rounds(names, spans)
@@ -120,18 +122,25 @@ def _split(timed: Sequence[tuple[float, Run, Key]]) -> dict[tuple[Key, Any], Any
     names: dict[tuple[Key, Any], Any] = {}
     for place, (start, run, key) in enumerate(timed):
         block = seed_of(run)
-        if block in latest:
-            before, ended = latest[block]
-            between = timed[before + 1 : place]
-            if any(
-                seed_of(other) != block and began > ended for began, other, _ in between
-            ):
-                parts[block] = parts.get(block, 0) + 1
         ended = start + (run.result.wall_seconds or 0.0)
-        latest[block] = place, max(ended, latest.get(block, (0, 0.0))[1])
+        if block in latest:
+            before, last_ended = latest[block]
+            # Another seed in between: the grid was interrupted and continued, or rows were added later.
+            if _another_began(timed[before + 1 : place], block, last_ended):
+                parts[block] = parts.get(block, 0) + 1
+            # Runs of a queue overlap.
+            ended = max(ended, last_ended)
+        latest[block] = place, ended
         if parts.get(block):
             names[key, block] = (block, parts[block])
     return names
+
+
+def _another_began(
+    runs: Sequence[tuple[float, Run, Key]], block: Any, after: float
+) -> bool:
+    """Whether a run of another block began after this time."""
+    return any(began > after and seed_of(other) != block for began, other, _ in runs)
 
 
 def _between(rounds: Rounds, values: Mapping[Key, Values]) -> Variance:

@@ -286,6 +286,7 @@ def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
     """Coefficients of the chosen model, 0 for terms that are not in it, [terms]."""
     runs, terms = columns.shape
     best, least = np.zeros(terms), math.inf
+    # One number of workers more than terms, so that something is left to check the model with.
     sizes = range(1, min(MOST_TERMS, counts - 1) + 1)
     if runs < FOR_CRITERION:
         sizes = range(2, 3)

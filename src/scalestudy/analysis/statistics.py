@@ -162,9 +162,8 @@ def holm(values: Mapping[K, float]) -> dict[K, float]:
 def geometric_mean(values: Sequence[float]) -> float:
     """Geometric mean of positive values."""
     # Relative to the first value, so that the mean of equal values is exact.
-    return values[0] * math.exp(
-        fmean([math.log(value / values[0]) for value in values])
-    )
+    logarithms = [math.log(value / values[0]) for value in values]
+    return values[0] * math.exp(fmean(logarithms))
 
 
 def exponential(value: float) -> float:
@@ -189,9 +188,9 @@ class Scale:
         if reach == 0:  # avoid the rounding error of the transform
             return centre, centre
         middle = self.forward(centre)
-        return min(centre, self.back(middle - reach)), max(
-            centre, self.back(middle + reach)
-        )
+        low, high = self.back(middle - reach), self.back(middle + reach)
+        # The mean that is reported need not be the middle on the scale: an arithmetic mean on asin(sqrt(q)).
+        return min(centre, low), max(centre, high)
 
 
 LINEAR = Scale(float, float, math.isfinite)
@@ -255,6 +254,7 @@ def design_of(rows: Sequence[Values]) -> Design | None:
         line[: len(values)] = [*values.values()]
     floor = (ROUNDING * float(np.nanmax(np.abs(packed)))) ** 2
     own = _common(packed, floor, np.arange(len(rows))[None])
+    # Blocks cancel in the difference of two rows: what is left is the residual.
     table = _by_shared_block(rows)
     first, second = _pairs(len(rows))
     pairs = _common(table[first] - table[second], floor, np.stack([first, second]))
@@ -264,6 +264,7 @@ def design_of(rows: Sequence[Values]) -> Design | None:
     # The mean over all pairs is the residual mean square of row + block, which has this many degrees.
     of_all = len(rows) * (len(rows) - 1) / 2 / len(first)
     residual = Variance(pairs.value / 2, 2 * pairs.freedom * of_all / len(rows))
+    # Runs of one block are no independent draws, so the variance that includes its effect has fewer degrees.
     return Design(own._replace(freedom=_satterthwaite(own, residual)), residual)
 
 
@@ -309,6 +310,7 @@ def _common(values: "Any", floor: float, members: "Any") -> Variance | None:
         return None
     deviations = values - np.nanmean(values, 1, keepdims=True)
     variances = np.nansum(deviations**2, 1) / freedom
+    # Equal values may differ by a rounding error, which would pass for a spread.
     variances[variances <= floor] = 0.0
     limited = np.minimum(variances, WIDEST**2 * _of_median_row(variances, members))
     return Variance(float(np.average(limited, weights=freedom)), float(freedom.sum()))
@@ -420,6 +422,7 @@ def contrast(
     common = [block for block in ours if block in theirs]
     single_pair = len(common) == 1 and min(len(ours), len(theirs)) == 1
     if len(common) > 1 or (single_pair and residual):
+        # A difference has the variance of two runs.
         changes = [ours[block] - theirs[block] for block in common]
         single = _moderate(changes, residual, per_run=2.0)
         assert single is not None

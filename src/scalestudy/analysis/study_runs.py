@@ -100,6 +100,7 @@ def as_training(run: Run) -> Run:
     phases = dict(result.phases)
     saving = phases.get("saving", 0.0)
     done = sum(phases.get(name, 0.0) for name in MEASURED)
+    # Steps and input keep their shares of the training time.
     for name in MEASURED:
         if phases.get(name):
             phases[name] = phases[name] * training / done

@@ -47,6 +47,7 @@ def switching_length(
         found = decide(PlannedTraining(length))
         return found.choice == long.choice and _times_are_settled(found)
 
+    # Bisection on the ratio of lengths, to 2 %: the length is reported with two digits.
     too_short, enough = epochs, LONGEST
     while enough > too_short + 1 and enough > 1.02 * too_short:
         middle = ceil((too_short * enough) ** 0.5)

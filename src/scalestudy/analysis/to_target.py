@@ -81,6 +81,7 @@ def useful_speed_ups(
                 trainings[key][seed_of(run)] = _samples_until(run, target, better)
     sources: dict[_Updates, Key] = {}
     for updates, members in alike.items():
+        # At one number of workers, strategies make the same updates: the row with most trainings says most.
         source = max(members, key=lambda key: len(trainings[key]))
         if trainings[source]:
             sources[updates] = source
