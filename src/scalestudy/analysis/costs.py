@@ -189,10 +189,11 @@ def _gpu_joules(runs: Sequence[Run]) -> float | None:
 
     None if a run was resumed and recorded only its last process.
     """
-    sums = []
+    sums: list[float | None] = []
     for run in runs:
         numbers = _complete(use.joules for use in run.result.gpus)
-        sums.append(sum(numbers) if numbers and _is_whole(run) else None)
+        known = bool(numbers) and _is_whole(run)
+        sums.append(sum(numbers) if known else None)
     return mean_of(sums)
 
 

@@ -254,8 +254,7 @@ def _decision_columns(findings: Findings, prices: Sequence[Price]) -> list[_Colu
     wall_unit, wall_length = time_unit([price.seconds.value or 0.0 for price in prices])
     billed, billed_hours = cost_unit([price.cost.value for price in prices])
     bill = findings.advice.decision.bill
-    metrics = dict.fromkeys(metric_label(row.metric) for row in rows)
-    metric = " / ".join(metrics) or "metric"
+    metric = _metrics(rows)
     lower = ""
     if any(row.sense.better == "lower" for row in rows):
         lower = ", lower is better"
@@ -312,13 +311,6 @@ def _quality_digits(rows: Sequence[Row]) -> int:
 
 def _speed_columns(rows: Sequence[Row]) -> list[_Column]:
     """Speed-ups, scaling efficiency and throughput."""
-    metrics = dict.fromkeys(metric_label(row.metric) for row in rows)
-    goal = ""
-    for row in rows:
-        if row.useful:
-            metric = " / ".join(metrics) or "metric"
-            goal = f"{metric} {row.useful.target:.{_quality_digits(rows)}f}"
-            break
     unit = basis_of(rows) + _against(rows)
 
     def useful(row: Row) -> Estimate:
@@ -332,7 +324,9 @@ def _speed_columns(rows: Sequence[Row]) -> list[_Column]:
             Heading("Speed-up", unit, "S"), lambda row: row.speed.steady, no_speed_up, 2
         ),
         _Column(
-            Heading("Useful speed-up", f"speed-up / samples to {goal}", "useful"),
+            Heading(
+                "Useful speed-up", f"speed-up / samples to {_goal(rows)}", "useful"
+            ),
             useful,
             _why_useful,
             2,
@@ -351,6 +345,20 @@ def _speed_columns(rows: Sequence[Row]) -> list[_Column]:
             interval=False,
         ),
     ]
+
+
+def _metrics(rows: Sequence[Row]) -> str:
+    """Names of the rows' metrics: `IoU`."""
+    names = dict.fromkeys(metric_label(row.metric) for row in rows)
+    return " / ".join(names) or "metric"
+
+
+def _goal(rows: Sequence[Row]) -> str:
+    """The quality that useful speed-ups are about: `IoU 0.93`; "" if there are none."""
+    for row in rows:
+        if row.useful:
+            return f"{_metrics(rows)} {row.useful.target:.{_quality_digits(rows)}f}"
+    return ""
 
 
 def _training_time_columns(rows: Sequence[Row]) -> list[_Column]:
