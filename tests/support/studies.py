@@ -9,7 +9,7 @@ from typing import Any
 
 import paths
 from clusters import Cluster
-from scalestudy.analysis.costs import COLUMNS
+from scalestudy.analysis.costs import cost_columns
 from scalestudy.analysis.study_table import columns
 from scalestudy.plugins.strategies import traits
 
@@ -32,7 +32,7 @@ ABOUT_TIMES = {
     "baseline",
     "speedup_note",
     "speedup_basis",
-    *COLUMNS,
+    *cost_columns(),
     *PAID,
 } - {"flops_per_sample"}
 """Columns that qualify those times, or report resources used."""

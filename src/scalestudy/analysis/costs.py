@@ -7,7 +7,7 @@ Peaks are listed in `device_peaks.toml`; that of a device not listed there is un
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from statistics import fmean
@@ -121,6 +121,11 @@ class Costs:
     peak_flops_per_second: float | None
     mfu: float | None
     unmeasured: str | None
+
+
+def cost_columns() -> tuple[str, ...]:
+    """Names of the table's columns on costs, in order."""
+    return tuple(field.name for field in fields(Costs))
 
 
 def costs_of(runs: Sequence[Run]) -> Costs:

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from scalestudy.analysis.costs import Costs, costs_of
+from scalestudy.analysis.costs import Costs, cost_columns, costs_of
 from scalestudy.analysis.divergence import chance_of
 from scalestudy.analysis.measures import Basis, Measures, why_oversubscribed
 from scalestudy.analysis.price import Price, SpeedUp, speed_up
@@ -258,7 +258,7 @@ def _row_columns() -> dict[str, _Column]:
         "communication": ("text", "communication"),
         **{
             name: ("text" if name == "unmeasured" else "float", f"costs.{name}")
-            for name in (field.name for field in fields(Costs))
+            for name in cost_columns()
         },
         "cost": ("float", "price.cost.value"),
         "cost_unit": (
