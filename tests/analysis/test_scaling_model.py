@@ -36,7 +36,8 @@ def test_a_measured_count_is_predicted_by_its_own_runs():
     found = model(bent, spread=0.01)
     assert found.fit.seconds(4) != pytest.approx(40.0, rel=0.02)
     four = found.predict(4)
-    assert (four.kind, four.seconds.value) == ("measured", pytest.approx(40.0))
+    assert four.measured
+    assert four.seconds.value == pytest.approx(40.0)
     assert four.seconds.low == pytest.approx(
         40.0 * math.exp(-student(PRIOR + 2) * 0.01 / math.sqrt(3)), rel=1e-3
     )
