@@ -97,9 +97,12 @@ def time_parts(run: Run) -> TimeParts | None:
 
 def _timed(timing: Timing) -> tuple[float, float]:
     """Seconds of the steps and of the evaluations of an epoch, from a timing run."""
-    epochs, evaluations = timing.training_epochs, timing.training_evaluations
+    epochs = timing.training_epochs
     steps = timing.training_updates / epochs * timing.seconds / timing.steps
-    if not timing.evaluations or _only_at_the_end(evaluations, epochs):
+    if not timing.evaluations:
+        return steps, 0.0
+    evaluations = timing.training_evaluations
+    if _only_at_the_end(evaluations, epochs):
         return steps, 0.0
     # The first evaluation compiles.
     return steps, timing.evaluations[-1] * evaluations / epochs
