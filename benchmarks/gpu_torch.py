@@ -338,7 +338,7 @@ def details(
         "a step": ours,
         "an evaluation of 4 batches": ours.evaluate,
     }
-    if ours.trainer.momentum is not None:
+    if ours.trainer.state.momentum is not None:
         calls["batch-norm statistics of 4 batches"] = ours.statistics
     for what_waits, call in calls.items():
         call()

@@ -56,7 +56,7 @@ def test_a_card_without_a_counter_says_so():
 def test_another_process_finds_the_cards_that_were_written_for_it(tmp_path):
     program = (
         "from scalestudy.hardware.devices import read_gpus\n"
-        "from scalestudy.hardware.devices import driver_version\n"
+        "from scalestudy.hardware.nvml import driver_version\n"
         "print(driver_version(), *(gpu.uuid for gpu in read_gpus()))"
     )
     result = written(tmp_path / "nvml", cards(2), driver="535.1")

@@ -274,7 +274,9 @@ def test_a_target_that_cannot_be_written_is_refused_before_the_work(
     def work() -> None:
         raise AssertionError("the work has begun")
 
-    monkeypatch.setattr("scalestudy.features.imported.gather.published_findings", work)
+    monkeypatch.setattr(
+        "scalestudy.features.imported.published.published_findings", work
+    )
     (tmp_path / "file").touch()
     for target in ("/proc/new/page.html", tmp_path / "file" / "page.html"):
         code, _, said = call("demo", "--out", target)

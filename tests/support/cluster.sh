@@ -213,8 +213,16 @@ install_database() {
     --auth-root-authentication-method=socket >"$root/log/mariadb-install.out" 2>&1
 }
 
-# Adding it again fails if a slow request has succeeded, so check that it exists.
-has_cluster() { timeout 30 sacctmgr --immediate add cluster test; timeout 30 sacctmgr -n list cluster test | grep -q test; }
+start_slurmdbd() { MYSQL_UNIX_PORT=$root/mysql/socket spawn slurmdbd slurmdbd -D; }
+
+# On a busy machine slurmdbd can end at its start because a first query has no answer ("We should have gotten a
+# result"). Services are started again then, and so is this one. Adding the cluster again fails if a slow request has
+# succeeded, so check that it exists.
+has_cluster() {
+  alive slurmdbd || start_slurmdbd
+  timeout 30 sacctmgr --immediate add cluster test
+  timeout 30 sacctmgr -n list cluster test | grep -q test
+}
 
 has_account() {
   timeout 30 sacctmgr --immediate add account research description=research organization=research
@@ -231,7 +239,7 @@ start_accounting() {
   database -e "CREATE DATABASE slurm_acct_db; CREATE USER slurm@localhost IDENTIFIED BY 'slurm';
     GRANT ALL ON slurm_acct_db.* TO slurm@localhost"
   write_slurmdbd_conf
-  MYSQL_UNIX_PORT=$root/mysql/socket spawn slurmdbd slurmdbd -D
+  start_slurmdbd
   await 300 slurmdbd has_cluster
   await 300 "the account research" has_account
 }

@@ -133,8 +133,9 @@ def _refuse_unwritable(target: Path) -> None:
     is_device_or_pipe = place.exists() and not place.is_dir() and not place.is_file()
     if _of_the_system(target) or is_device_or_pipe:
         return
-    folder = place
-    while not folder.is_dir():
+    folder = place if place.is_dir() else place.parent
+    # A file on the way stays: no folder can be made below it.
+    while not os.path.lexists(folder):
         folder = folder.parent
     try:
         with tempfile.TemporaryFile(dir=folder):

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import pytest
 
-from scalestudy.engines.keras import model_files
+from scalestudy.engines.keras.export import export_model
 from scalestudy.engines.keras.model_files import load_model
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.load import load_task, module_of
@@ -70,7 +70,7 @@ def exported(model, tmp_path_factory):
     """A folder with the model as `m.keras`, and as a SavedModel in `m`."""
     folder = tmp_path_factory.mktemp("exported")
     for name, form in FORMS.items():
-        model_files.export_model(model, record(), str(folder / name), form)
+        export_model(model, record(), str(folder / name), form)
     return folder
 
 
@@ -111,15 +111,15 @@ def test_what_was_there_is_replaced_whole_and_nothing_half_written_stays(
     model, exported, monkeypatch
 ):
     for name, form in FORMS.items():
-        model_files.export_model(model, record(), str(exported / name), form)
+        export_model(model, record(), str(exported / name), form)
     assert sorted(path.name for path in exported.iterdir()) == ["m", "m.keras"]
 
     def fail(*_):
         raise ValueError("no counterpart of layer X")
 
-    monkeypatch.setattr(model_files, "with_scaling", fail)
+    monkeypatch.setattr("scalestudy.engines.keras.export.with_scaling", fail)
     with pytest.raises(ValueError, match="no counterpart"):
-        model_files.export_model(model, record(), str(exported / "m.keras"), "keras")
+        export_model(model, record(), str(exported / "m.keras"), "keras")
     assert sorted(path.name for path in exported.iterdir()) == ["m", "m.keras"]
 
 
@@ -130,14 +130,14 @@ def test_onnx_without_its_packages_is_refused_with_what_to_install(
     with pytest.raises(
         UserError, match=r"no tf2onnx.*pip install 'scalestudy\[onnx\]'"
     ):
-        model_files.export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
+        export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
     assert not list(tmp_path.iterdir())
 
 
 def test_onnx_says_the_same(model, images, tmp_path):
     pytest.importorskip("tf2onnx")
     runtime = pytest.importorskip("onnxruntime")
-    model_files.export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
+    export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
     session = runtime.InferenceSession(tmp_path / "m.onnx")
     (given,) = session.get_inputs()
     assert given.type == "tensor(uint8)"
