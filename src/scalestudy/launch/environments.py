@@ -31,18 +31,20 @@ def variables_of(folder: str, variables: Mapping[str, str]) -> dict[str, str]:
 
     If Scalestudy is not installed, that process imports the same source as this one.
     """
-    source = own_source()
-    path = [str(source)] if source else []
-    path += [variables["PYTHONPATH"]] if variables.get("PYTHONPATH") else []
+    changed = dict(variables)
+    # It would make the other Python look for its library in this one's folder.
+    changed.pop("PYTHONHOME", None)
+    changed["VIRTUAL_ENV"] = folder
     programs = os.path.join(folder, "bin")
-    changes = {
-        "VIRTUAL_ENV": folder,
-        "PATH": os.pathsep.join((programs, variables.get("PATH", os.defpath))),
-    }
-    changes |= {"PYTHONPATH": os.pathsep.join(path)} if path else {}
-    return {
-        name: value for name, value in variables.items() if name != "PYTHONHOME"
-    } | changes
+    before = variables.get("PATH", os.defpath)
+    changed["PATH"] = os.pathsep.join((programs, before))
+    source = own_source()
+    if source:
+        path = [str(source)]
+        if variables.get("PYTHONPATH"):
+            path.append(variables["PYTHONPATH"])
+        changed["PYTHONPATH"] = os.pathsep.join(path)
+    return changed
 
 
 def refuse_missing_software(points: Sequence[Point], *, images: bool = False) -> None:
@@ -54,24 +56,30 @@ def refuse_missing_software(points: Sequence[Point], *, images: bool = False) ->
     Raises:
         UserError: If an environment, an engine's framework, or a library of one of its strategies is missing.
     """
-    for name, folder in dict.fromkeys(
-        (point.engine, point.environment) for point in points
-    ):
-        alike = [
-            point
-            for point in points
-            if (point.engine, point.environment) == (name, folder)
-        ]
-        libraries = {point.traits.library for point in alike if point.traits.library}
-        engine = engine_traits(name)
-        if folder is None:
-            missing = None if images else engine.missing_software(libraries)
-        elif images and is_image(folder):
-            missing = None
-        else:
-            missing = _missing_there(engine, folder, libraries, startable=not images)
+    libraries: dict[tuple[str, str | None], set[str]] = {}
+    for point in points:
+        needed = libraries.setdefault((point.engine, point.environment), set())
+        if point.traits.library:
+            needed.add(point.traits.library)
+    for (name, folder), needed in libraries.items():
+        missing = _missing(engine_traits(name), folder, needed, images=images)
         if missing:
             raise missing
+
+
+def _missing(
+    engine: EngineTraits,
+    folder: str | None,
+    libraries: Collection[str],
+    *,
+    images: bool,
+) -> UserError | None:
+    """Return an error if an environment (None: that of this process) lacks software that can be checked."""
+    if folder is None:
+        return None if images else engine.missing_software(libraries)
+    if images and is_image(folder):
+        return None
+    return _missing_there(engine, folder, libraries, startable=not images)
 
 
 def no_folder(engine: EngineTraits, folder: str) -> UserError:
@@ -111,23 +119,26 @@ def _lacking(
     libraries: Collection[str],
     key: str,
 ) -> UserError | None:
+    """Return an error if the packages of an environment lack what the engine and these libraries need."""
     theirs, ours = built.packages.get("scalestudy", "none"), version()
     if own_source() is None and theirs != ours:
-        action = "Install the same version in both."
         return UserError(
-            f"Scalestudy {ours}, as here, in {key}", f"{theirs} in {folder}", action
+            f"Scalestudy {ours}, as here, in {key}",
+            f"{theirs} in {folder}",
+            "Install the same version in both.",
         )
     for needed in engine.requirements:
         if not set(needed.packages) & built.packages.keys():
             action = f"With {python_of(folder)}: {engine.install}"
             return UserError(f"{needed.label} in {key}", f"{folder} without it", action)
     for name in libraries:
-        if name.replace("_", "-").lower() not in built.packages:
-            mends = [
-                library.repair for library in engine.libraries if library.name == name
-            ]
-            action = next(iter(mends), f"Install {name} there.")
-            return UserError(f"{name} in {key}", f"{folder} without it", action)
+        if name.replace("_", "-").lower() in built.packages:
+            continue
+        action = f"Install {name} there."
+        for library in engine.libraries:
+            if library.name == name:
+                action = library.repair
+        return UserError(f"{name} in {key}", f"{folder} without it", action)
     return None
 
 

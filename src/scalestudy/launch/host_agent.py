@@ -51,23 +51,31 @@ class _Input:
     """Lines of standard input."""
 
     def __init__(self) -> None:
-        self._rest, self._heard = b"", time.monotonic()
+        self._rest = b""
+        self._heard = time.monotonic()
 
     def lines(self, seconds: float) -> list[bytes] | None:
         """Return the lines that arrive within `seconds`; None if no more are to come."""
         ready, _, _ = select.select([0], [], [], seconds)
         if not ready:
-            return None if time.monotonic() - self._heard > SILENCE else []
+            # The launcher sends empty lines: without any, it or the network is gone.
+            silent = time.monotonic() - self._heard > SILENCE
+            return None if silent else []
         data = os.read(0, 1 << 16)
+        if not data:
+            return None
         self._heard = time.monotonic()
         *lines, self._rest = (self._rest + data).split(b"\n")
-        return [line for line in lines if line] if data else None
+        return [line for line in lines if line]
 
     def next(self) -> bytes | None:
         """Return the next line; None if no more are to come."""
-        while (lines := self.lines(POLL)) == []:
-            pass
-        return lines[0] if lines else None
+        while True:
+            lines = self.lines(POLL)
+            if lines is None:
+                return None
+            if lines:
+                return lines[0]
 
 
 def main() -> int:

@@ -35,27 +35,35 @@ def log_files(
     The logs are those of all ranks or of one. The job's own log is returned with `job`, without a prefix, and
     if the logs of all ranks are empty.
     """
-    folder = run.path / "logs"
-    jobs = [
-        file
-        for file in (folder / "job.log", _early_log(run))
-        if file and _is_filled(file)
-    ][:1]
+    job_log = _job_log(run)
     if job:
-        return [("", file) for file in jobs]
-    ranks = [
-        int(file.stem[5:])
-        for file in folder.glob("rank-*.log")
-        if file.stem[5:].isdigit()
-    ]
-    logs = {number: folder / f"rank-{number}.log" for number in sorted(ranks)}
-    if rank is None and jobs and not any(_is_filled(log) for log in logs.values()):
-        return [("[job] ", file) for file in jobs]
-    return [
-        (f"[{number}] ", log)
-        for number, log in logs.items()
-        if rank is None or number == rank
-    ]
+        return [("", job_log)] if job_log else []
+    logs = _rank_logs(run)
+    if rank is None and job_log and not any(map(_is_filled, logs.values())):
+        return [("[job] ", job_log)]
+    found = []
+    for number, log in logs.items():
+        if rank is None or number == rank:
+            found.append((f"[{number}] ", log))
+    return found
+
+
+def _job_log(run: RunFolder) -> Path | None:
+    """Return the log of a run's job, or else what the job printed before it opened its log."""
+    for file in (run.path / "logs" / "job.log", _early_log(run)):
+        if file is not None and _is_filled(file):
+            return file
+    return None
+
+
+def _rank_logs(run: RunFolder) -> dict[int, Path]:
+    """Return the logs of all ranks, in their order."""
+    logs = {}
+    for file in (run.path / "logs").glob("rank-*.log"):
+        number = file.stem.removeprefix("rank-")
+        if number.isdigit():
+            logs[int(number)] = file
+    return dict(sorted(logs.items()))
 
 
 def _is_filled(log: Path) -> bool:
@@ -71,11 +79,15 @@ def last_lines(run: RunFolder, name: str, count: int = TAIL_LINES) -> list[str]:
 
 
 def _filled_lines(file: Path | None, count: int) -> list[str]:
+    """Return the last non-empty lines of a file; none if it cannot be read."""
+    if file is None:
+        return []
     try:
-        text = file.read_text(errors="replace") if file else ""
+        text = file.read_text(errors="replace")
     except OSError:
         return []
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return lines[-count:]
 
 
 def is_noise(line: str) -> bool:
@@ -91,17 +103,21 @@ def telling_line(lines: Sequence[str]) -> str:
     """
     telling = ""
     in_traceback = False
-    for line in (_RANK.sub("", line) for line in lines):
+    for raw in lines:
+        line = _RANK.sub("", raw)
         if line.startswith("Traceback (most recent call last):"):
             in_traceback = True
         elif in_traceback and not line.startswith((" ", "\t")):
+            # The first line that is not indented names the exception.
             in_traceback, telling = False, line
         elif _OWN_CAUSE.match(line):
             telling = line
-    plain = [
-        line for line in lines if not (_NOISE.match(line) or _NO_CAUSE.match(line))
-    ]
-    return telling or (plain or list(lines) or [""])[-1]
+    if telling:
+        return telling
+    for line in reversed(lines):
+        if not (_NOISE.match(line) or _NO_CAUSE.match(line)):
+            return line
+    return lines[-1] if lines else ""
 
 
 def last_words(run: RunFolder) -> tuple[int | None, list[str]]:
@@ -109,27 +125,28 @@ def last_words(run: RunFolder) -> tuple[int | None, list[str]]:
 
     A job's log that holds only the noise of a launcher is left for rank 0's.
     """
-    lines = last_lines(run, "job", 1 << 30)
-    starts = [number for number, line in enumerate(lines) if _START.match(line)]
-    # Only lines since the last start: the job may have been requeued.
-    lines = [
-        line
-        for line in lines[starts[-1] if starts else 0 :]
-        if not _NO_CAUSE.match(line)
-    ]
-    only_noise = all(_NOISE.match(line) for line in lines)
-    if only_noise and (words := last_lines(run, "rank-0", SEARCHED_LINES)):
-        alone = len(list((run.path / "logs").glob("rank-*.log"))) == 1
-        return 0 if alone else None, words
-    return None, lines[-SEARCHED_LINES:] or _filled_lines(
-        _early_log(run), SEARCHED_LINES
-    )
+    lines: list[str] = []
+    for line in last_lines(run, "job", 1 << 30):
+        if _START.match(line):
+            # Only lines since the last start: the job may have been requeued.
+            lines = []
+        if not _NO_CAUSE.match(line):
+            lines.append(line)
+    if all(_NOISE.match(line) for line in lines):
+        words = last_lines(run, "rank-0", SEARCHED_LINES)
+        if words:
+            alone = len(list((run.path / "logs").glob("rank-*.log"))) == 1
+            return 0 if alone else None, words
+    if lines:
+        return None, lines[-SEARCHED_LINES:]
+    return None, _filled_lines(_early_log(run), SEARCHED_LINES)
 
 
 def _early_log(run: RunFolder) -> Path | None:
     record = run.job()
-    script = Path(record.script) if record else Path()
-    return output_of(script) if script.name else None
+    if record is None or not record.script:
+        return None
+    return output_of(Path(record.script))
 
 
 def output_of(script: Path) -> Path:

@@ -39,14 +39,18 @@ class Answers(Record):
         self, jobs: Iterable[str], *, now: float, over: Collection[str] = ()
     ) -> bool:
         """Whether to query these jobs again. `over` are the jobs that have ended according to their files."""
-        news = any(
-            job not in self.jobs or (job in over and not self.jobs[job].waiting)
-            for job in jobs
-        )
-        wait = SHORTEST if news and not self.error else self.interval
-        return (
-            not 0 <= now - self.tried < wait
-        )  # a clock that was set back must not prevent it
+        wait = self.interval
+        if not self.error and any(self._is_news(job, over) for job in jobs):
+            wait = SHORTEST
+        since = now - self.tried
+        # A clock that was set back must not prevent it.
+        return since < 0 or since >= wait
+
+    def _is_news(self, job: str, over: Collection[str]) -> bool:
+        """Whether the queue has not been asked about a job, or not since the job's files said that it ended."""
+        if job not in self.jobs:
+            return True
+        return job in over and not self.jobs[job].waiting
 
     def answered(
         self,
@@ -56,14 +60,19 @@ class Answers(Record):
         progress: Mapping[str, float] | None = None,
     ) -> "Answers":
         """Return the answers updated with a new one; `progress` is what the jobs had reported before it."""
-        changed = any(self.jobs.get(job) != view for job, view in views.items())
-        over = {job: now for job, view in views.items() if not view.live}
+        interval = min(self.interval * 1.5, LONGEST)
+        ended = {}
+        for job, view in views.items():
+            if self.jobs.get(job) != view:
+                interval = SHORTEST
+            if not view.live:
+                ended[job] = self.ended.get(job, now)
         return Answers(
             asked=now,
             tried=now,
-            interval=SHORTEST if changed else min(self.interval * 1.5, LONGEST),
+            interval=interval,
             jobs=dict(views),
-            ended=over | {job: time for job, time in self.ended.items() if job in over},
+            ended=ended,
             progress=dict(progress or {}),
         )
 
@@ -97,16 +106,18 @@ def poll(
     """
     wanted = list(dict.fromkeys(jobs))
     answers = read_answers(folder, queue.name)
-    if not wanted or not (must or answers.due(wanted, now=now, over=over)):
+    if not wanted:
+        return answers
+    if not must and not answers.due(wanted, now=now, over=over):
         return answers
     try:
-        answers = answers.answered(
-            queue.ask(wanted, cluster=cluster), now=now, progress=progress
-        )
+        views = queue.ask(wanted, cluster=cluster)
     except QUEUE_ERRORS as error:
         if must:
             raise
         answers = answers.unanswered(error.received, now=now)
+    else:
+        answers = answers.answered(views, now=now, progress=progress)
     with contextlib.suppress(OSError):
         # Not durable: if it is lost in a power failure, the queue is asked again.
         write_record(answers_file(folder, queue.name), answers, durable=False)
@@ -121,7 +132,9 @@ def answers_file(folder: Path, queue: str) -> Path:
 def read_answers(folder: Path, queue: str) -> Answers:
     """Return the last answers; empty ones, which are due at once, if there are none that can be read."""
     answers = read_record(answers_file(folder, queue), Answers).record
-    return answers if answers and math.isfinite(answers.tried) else Answers()
+    if answers is None or not math.isfinite(answers.tried):
+        return Answers()
+    return answers
 
 
 def forget_answers(folder: Path) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
 from scalestudy.cluster.private_files import SECRET, new_secret
 from scalestudy.cluster.worker_environment import ASSIGNED, assignment
@@ -42,16 +42,12 @@ def ports(count: int) -> Iterator[int]:
     Raises:
         RunError: If there are none.
     """
-    start = PORTS.start + (os.getpid() * 64) % (
-        len(PORTS) - count
-    )  # spread launchers out
+    # Launchers begin at different ports, so that they seldom try the same ones.
+    start = PORTS.start + (os.getpid() * 64) % (len(PORTS) - count)
     order = [*range(start, PORTS.stop - count), *range(PORTS.start, start)]
     for first in order[::count]:
         with contextlib.ExitStack() as held:
-            if all(
-                take_own(held, f"port-{port}") and _free(port)
-                for port in range(first, first + count)
-            ):
+            if _take_ports(held, range(first, first + count)):
                 yield first
                 return
     raise RunError(
@@ -59,6 +55,12 @@ def ports(count: int) -> Iterator[int]:
         "none",
         "Stop the programs that listen there, or wait for other studies to finish.",
     )
+
+
+def _take_ports(held: contextlib.ExitStack, numbers: Sequence[int]) -> bool:
+    """Reserve ports until `held` exits; return whether all were free."""
+    # The lock is for other studies of this user, the probe for all other programs.
+    return all(take_own(held, f"port-{port}") and _free(port) for port in numbers)
 
 
 @contextlib.contextmanager
@@ -74,9 +76,10 @@ def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], boo
                 own.append(core)
         if len(own) == count:
             yield own, True
-        else:
-            pool = own + [core for core in available if core not in own]
-            yield [pool[index % len(pool)] for index in range(count)], False
+            return
+        others = [core for core in available if core not in own]
+        pool = own + others
+        yield [pool[index % len(pool)] for index in range(count)], False
 
 
 def take_own(held: contextlib.ExitStack, name: str) -> bool:
@@ -106,7 +109,8 @@ def run_cores(
     """Reserve `each` cores, near the GPUs, for `count` workers; also yields whether they are exclusive."""
     if gpus is None:
         return cores(machine_cores.granted(), count * each)
-    near = [gpus[index].cpus if index < len(gpus) else () for index in range(count)]
+    near: list[Sequence[int]] = [gpu.cpus for gpu in gpus[:count]]
+    near += [()] * (count - len(near))
     return cores_near(core_by_core(machine_cores.granted()), near, each)
 
 
@@ -125,14 +129,19 @@ def cores_near(
         found: list[int] = []
         alone = True
         for share, around in zip(planned, near, strict=True):
-            others = [core for core in available if core not in share]
-            others.sort(
-                key=lambda core, around=around: (core not in around, core in dealt)  # type: ignore[misc]
-            )
-            own, only = held.enter_context(cores([*share, *others], each))
+            others = _by_preference(available, around, dealt)
+            order = [*share, *(core for core in others if core not in share)]
+            own, only = held.enter_context(cores(order, each))
             found += own
             alone = alone and only
         yield found, alone
+
+
+def _by_preference(
+    available: Sequence[int], around: Sequence[int], dealt: Collection[int]
+) -> list[int]:
+    """Return cores: those near a GPU first, and of both kinds first those that no other GPU is to have."""
+    return sorted(available, key=lambda core: (core not in around, core in dealt))
 
 
 def reserve_gpus(
@@ -143,22 +152,24 @@ def reserve_gpus(
     While other runs hold too many GPUs, it waits, and yields a note whenever the set of these GPUs changes.
     GPUs hidden by CUDA_VISIBLE_DEVICES are not used.
     """
+    if point.launch.device == "cpu":
+        return []
     count = 1 if point.traits.one_device else point.workers
-    available = [] if point.launch.device == "cpu" else usable_gpus()
+    available = usable_gpus()
     if len(available) < count:
         return []  # on CPUs, or the worker reports what is missing
-    last = ""
+    wanted = "a GPU" if count == 1 else f"{count} GPUs at once"
+    last: list[str] = []
     while True:
+        # All or none: two runs that each hold a part would wait for each other.
         own, others = take_gpus(held, available, count)
         if own:
             return own
-        wanted = "a GPU" if count == 1 else f"{count} GPUs at once"
-        if (
-            text
-            := f"{point.name} waits for {wanted}: other runs hold {', '.join(others)}."
-        ) != last:
-            yield Note(text)
-            last = text
+        if others != last:
+            yield Note(
+                f"{point.name} waits for {wanted}: other runs hold {', '.join(others)}."
+            )
+            last = others
         time.sleep(TRY_EVERY)
 
 
@@ -192,9 +203,12 @@ def take_gpus(
     others: list[str] = []
     with contextlib.ExitStack() as attempt:
         for gpu in available:
-            if len(own) < count:
-                free = take_own(attempt, f"gpu-{gpu.uuid.replace('/', '-')}")
-                (own if free else others).append(gpu.uuid)
+            if len(own) == count:
+                break
+            if take_own(attempt, f"gpu-{gpu.uuid.replace('/', '-')}"):
+                own.append(gpu.uuid)
+            else:
+                others.append(gpu.uuid)
         if len(own) < count:
             return [], others
         held.push(attempt.pop_all())
@@ -224,10 +238,10 @@ def private_run(processes: int, *, private: bool) -> Iterator[dict[str, str]]:
 def wants_private(point: Point) -> bool:
     """Whether the workers of a point listen, on a machine whose other accounts must not reach them."""
     way = point.traits.rendezvous
-    listens = way is not None and (
-        way.obeys or point.processes > 1
-    )  # TensorFlow's also listen alone
-    return listens and not point.launch.open_ports
+    if way is None or point.launch.open_ports:
+        return False
+    # TensorFlow's workers also listen alone.
+    return way.obeys or point.processes > 1
 
 
 def refuse_open_ports(points: Sequence[Point]) -> Note | None:
@@ -242,13 +256,13 @@ def refuse_open_ports(points: Sequence[Point]) -> Note | None:
     with private_network() as network:
         if network.holder is not None:
             return None
-    ways = [(point.implementation, point.traits.rendezvous) for point in listening]
-    obeying = sorted(
-        {strategy for strategy, way in ways if way is not None and way.obeys}
-    )
+    obeying = set()
+    for point in listening:
+        if point.traits.rendezvous is not None and point.traits.rendezvous.obeys:
+            obeying.add(point.implementation)
     if obeying:
         raise UserError(
-            f"a network namespace for {' and '.join(obeying)}, whose workers obey whoever reaches them",
+            f"a network namespace for {' and '.join(sorted(obeying))}, whose workers obey whoever reaches them",
             f"none, since this machine allows none ({network.why_none})",
             "If nobody else reaches this machine, allow it: open_ports = true under [launch]. Otherwise take"
             " another strategy (`scalestudy docs reference/ports`).",
@@ -265,20 +279,20 @@ def grant(
 ) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
     """Reserve resources; yield the point (perhaps oversubscribed), its first port, cores and variables."""
     on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
-    shown = devices.showing(gpus) | assignment(gpus) if gpus else {}
+    shown: dict[str, str] = {}
+    if gpus:
+        shown = devices.showing(gpus) | assignment(gpus)
     count = 1 if point.traits.one_device else point.workers
-    near = devices.visible_gpus(os.environ | shown) if on_gpus else None
+    near = None
+    if on_gpus:
+        near = devices.visible_gpus(os.environ | shown)
     with (
         ports(point.processes + SPARE_PORTS) as port,
         run_cores(count, point.launch.cpus_per_worker, near) as (cpus, alone),
         private_run(point.processes, private=wants_private(point)) as own,
     ):
-        if (
-            not alone
-            and point.oversubscribed is None
-            and point.launch.device != "gpu"
-            and not on_gpus
-        ):
+        on_cpus = not on_gpus and point.launch.device != "gpu"
+        if on_cpus and not alone and point.oversubscribed is None:
             point = point.on(oversubscribed=SHARED_CORES)
         way = point.traits.rendezvous
         if way and way.obeys and wants_private(point) and not own[NETWORK]:
@@ -287,7 +301,6 @@ def grant(
                 "none: this machine allows no more of them",
                 "See user.max_net_namespaces (sysctl), or run the study again later.",
             )
-        inherited = {
-            name: value for name, value in os.environ.items() if name != ASSIGNED
-        }
+        inherited = dict(os.environ)
+        inherited.pop(ASSIGNED, None)
         yield point, port, cpus, inherited | own | shown

@@ -1,6 +1,5 @@
 """The job script of a point, rendered from a template."""
 
-import itertools
 import re
 import shlex
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from scalestudy.launch.queue.point_job import JobLayout, JobScript, shares_nodes
 from scalestudy.launch.queue.site_profile import Container
 from scalestudy.util import modules
 from scalestudy.util.files import contents
+from scalestudy.util.text import count_noun
 
 _VARIABLE = re.compile(r"(\$\$|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})")
 _BINARY = re.compile("[\x01\x7f\udc80-\udcff]")
@@ -33,34 +33,39 @@ def literal(text: str) -> str:
     """Quote a text, which may hold newlines and invalid bytes, as a word that bash does not change."""
     if not _BINARY.search(text):
         return shlex.quote(text)
-    data = text.encode("utf-8", "surrogateescape")
-    plain = (
-        chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}"
-        for byte in data
-    )
-    return f"$'{''.join(plain)}'"
+    quoted = ""
+    for byte in text.encode("utf-8", "surrogateescape"):
+        if 32 <= byte < 127 and byte not in b"\\'":
+            quoted += chr(byte)
+        else:
+            quoted += f"\\x{byte:02x}"
+    return f"$'{quoted}'"
 
 
 def expandable(text: str) -> str:
     """Quote a text as a word in which bash expands only $NAME and ${NAME}; $$ is a plain $."""
     words = []
-    parts = (
-        (part, index % 2 == 1 and part != "$$")
-        for index, part in enumerate(_VARIABLE.split(text))
-    )
-    for is_variable, group in itertools.groupby(parts, key=lambda part: part[1]):
-        joined = [part for part, _ in group]
-        if is_variable:
-            words += [f'"{part}"' for part in joined]
+    plain = ""
+    # The pattern has one group, so that plain text and what the pattern matches alternate.
+    for index, part in enumerate(_VARIABLE.split(text)):
+        if part == "$$":
+            plain += "$"
+        elif index % 2 == 0:
+            plain += part
         else:
-            words.append("".join("$" if part == "$$" else part for part in joined))
-            words[-1] = literal(words[-1]) if words[-1] else ""
+            if plain:
+                words.append(literal(plain))
+            plain = ""
+            words.append(f'"{part}"')
+    if plain:
+        words.append(literal(plain))
     return "".join(words) or "''"
 
 
 def comment_text(text: str) -> str:
     """Return a text for a comment: unprintable characters, which could end or hide it, become "?"."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+    shown = [character if character.isprintable() else "?" for character in text]
+    return "".join(shown)
 
 
 def job_name(text: str) -> str:
@@ -96,9 +101,12 @@ def render_script(job: JobScript, queue: Queue) -> str:
 
 
 def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
+    """Return the variables of the template."""
     site, point, layout = job.site, job.point, job.layout
     gpus = layout.gpus_per_node > 0
-    start = start_lines(job, queue)
+    *launch, start = start_lines(job, queue)
+    rendezvous = point.traits.rendezvous
+    unproxied = rendezvous is not None and rendezvous.unproxied
     return {
         "title": comment_text(job.name),
         "summary": _summary(point, layout),
@@ -112,20 +120,19 @@ def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
         "modules": [literal(module) for module in site.modules],
         "inherited": site.starter == "mpirun" and not point.traits.one_process,
         "exports": _exports(job, gpus=gpus),
-        "unset": PROXIES
-        if point.traits.rendezvous and point.traits.rendezvous.unproxied
-        else (),
+        "unset": PROXIES if unproxied else (),
         "worker": _worker(job, gpus=gpus),
-        "launch": start[:-1],
-        "start": start[-1],
+        "launch": launch,
+        "start": start,
         "wrapper": _wrapper(job, queue),
     }
 
 
 def _summary(point: Point, layout: JobLayout) -> str:
-    nodes = f"{layout.nodes} node{'s' * (layout.nodes > 1)}"
-    tasks = f"{layout.tasks} process{'es' * (layout.tasks > 1)}"
-    return f"{point.implementation}, {point.workers} worker{'s' * (point.workers > 1)}: {tasks} on {nodes}"
+    workers = count_noun(point.workers, "worker")
+    tasks = count_noun(layout.tasks, "process", "processes")
+    nodes = count_noun(layout.nodes, "node")
+    return f"{point.implementation}, {workers}: {tasks} on {nodes}"
 
 
 def start_lines(job: JobScript, queue: Queue) -> list[str]:
@@ -143,29 +150,33 @@ def start_lines(job: JobScript, queue: Queue) -> list[str]:
         return [f"{site.launcher} {WORKER}"]
     if site.starter_options:
         words = [*words, " ".join(site.starter_options)]
-    return [
-        "launch=(",
-        *(f"  {line}" for line in words),
-        ")",
-        f'"${{launch[@]}}" {WORKER}',
-    ]
+    lines = ["launch=("]
+    lines += [f"  {line}" for line in words]
+    lines += [")", f'"${{launch[@]}}" {WORKER}']
+    return lines
 
 
 def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
     """Return the lines for Open MPI's mpirun, which fills node after node and binds no cores."""
     site, layout = job.site, job.layout
     before, more, named = queue.mpirun_options()
-    passed = (*PASSED, *named, *site.env)
-    new = ' || ! grep -qx "$name" <<<"$inherited"' if site.modules else ""
-    options = " ".join(filter(None, [more, *site.starter_options]))
-    where = f"--map-by ppr:{layout.tasks_per_node}:node --rank-by slot --bind-to none"
+    passed = "|".join((*PASSED, *named, *site.env))
+    # What the site's modules have set is passed on too, whatever its name.
+    new = ""
+    if site.modules:
+        new = ' || ! grep -qx "$name" <<<"$inherited"'
+    command = f"mpirun -n {layout.tasks} --map-by ppr:{layout.tasks_per_node}:node"
+    command += " --rank-by slot --bind-to none"
+    for options in (more, *site.starter_options):
+        if options:
+            command += f" {options}"
     return [
         *before,
         "launch=(",
-        f"  mpirun -n {layout.tasks} {where} {options}".rstrip(),
+        f"  {command}",
         ")",
         "for name in $(compgen -e); do",
-        f"  if [[ $name =~ ^({'|'.join(passed)}) ]]{new}; then",
+        f"  if [[ $name =~ ^({passed}) ]]{new}; then",
         '    launch+=(-x "$name")',
         "  fi",
         "done",
@@ -176,18 +187,23 @@ def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
 
 def _wrapper(job: JobScript, queue: Queue) -> list[str]:
     """Return the command of the job wrapper, which runs on the first node, outside of any container."""
-    words = [_python(job), "-P", "-m", modules.JOB_WRAPPER, queue.name]
     limit = job.layout.seconds
-    warn_after = 0 if queue.warns or limit is None else limit - job.site.warning(limit)
-    return [*words, str(warn_after), str(job.site.most_requeues), '"$run"']
+    warn_after = 0
+    if limit is not None and not queue.warns:
+        warn_after = limit - job.site.warning(limit)
+    requeues = str(job.site.most_requeues)
+    command = [_python(job), "-P", "-m", modules.JOB_WRAPPER, queue.name]
+    return [*command, str(warn_after), requeues, '"$run"']
 
 
 def _python(job: JobScript) -> str:
-    in_environment = job.site.environment and not job.site.container
-    return '"$VIRTUAL_ENV/bin/python"' if in_environment else literal(job.python)
+    if job.site.environment and not job.site.container:
+        return '"$VIRTUAL_ENV/bin/python"'
+    return literal(job.python)
 
 
 def _exports(job: JobScript, *, gpus: bool) -> list[tuple[str, str]]:
+    """Return the variables to export, each with its value quoted for bash, in this order."""
     site = job.site
     values = {}
     if site.environment and not site.container:
@@ -204,54 +220,50 @@ def _exports(job: JobScript, *, gpus: bool) -> list[tuple[str, str]]:
     if site.container:
         values |= container_exports(site.container, site.scratch)
         values["USER"] = '"${USER:-$(id -un)}"'
-        values["PYTHONNOUSERSITE"] = (
-            "1"  # packages in the user's home are for another Python
-        )
+        # Packages in the user's home are for another Python.
+        values["PYTHONNOUSERSITE"] = "1"
     if job.source:
-        values["PYTHONPATH"] = (
-            f'{literal(str(job.source))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
-        )
-    values |= {name: expandable(value) for name, value in site.env.items()}
-    values["SCALESTUDY_NODES_SHARED"] = (
-        "yes" if shares_nodes(site, job.layout) else "no"
-    )
+        source = literal(str(job.source))
+        values["PYTHONPATH"] = f'{source}"${{PYTHONPATH:+:$PYTHONPATH}}"'
+    for name, value in site.env.items():
+        values[name] = expandable(value)
+    shared = shares_nodes(site, job.layout)
+    values["SCALESTUDY_NODES_SHARED"] = "yes" if shared else "no"
     if job.submission:
         values["SCALESTUDY_SUBMISSION"] = job.submission
     return list(values.items())
 
 
 def _worker(job: JobScript, *, gpus: bool) -> list[str]:
-    words, python = [literal(word) for word in job.site.wrapper], _python(job)
-    if job.site.scratch:  # created on each node
-        words += [
-            "bash",
-            "-c",
-            literal('mkdir -p "$TMPDIR" || unset TMPDIR; exec "$@"'),
-            "bash",
-        ]
-    if job.site.container:
-        words += container_command(job.site.container, _binds(job), gpus=gpus)
-        python = expandable(job.site.container.python)
+    """Return the command of a worker, inside of the site's wrapper and container."""
+    site = job.site
+    words = [literal(word) for word in site.wrapper]
+    if site.scratch:
+        # Created on each node, by the worker: the job script runs on the first one only.
+        make = literal('mkdir -p "$TMPDIR" || unset TMPDIR; exec "$@"')
+        words += ["bash", "-c", make, "bash"]
+    python = _python(job)
+    if site.container:
+        words += container_command(site.container, _binds(job), gpus=gpus)
+        python = expandable(site.container.python)
     return [*words, python, "-m", modules.WORKER, '"$run"']
 
 
 def _binds(job: JobScript) -> Sequence[Path]:
+    """Return the folders that a worker in a container needs, each without those inside of it."""
     folders = [job.study]
-    if job.point.files is not None:
-        folders += [
-            Path(job.point.files.prepared).parent,
-            Path(job.point.files.split).parent,
-        ]
+    files = job.point.files
+    if files is not None:
+        folders += [Path(files.prepared).parent, Path(files.split).parent]
     if job.point.task.endswith(".py"):
         folders.append(Path(job.point.task).parent)
     if job.source:
         folders.append(job.source)
-    unique = dict.fromkeys(folders)
-    return [
-        folder
-        for folder in unique
-        if not any(other in folder.parents for other in unique)
-    ]
+    outermost = []
+    for folder in dict.fromkeys(folders):
+        if not set(folder.parents) & set(folders):
+            outermost.append(folder)
+    return outermost
 
 
 def container_command(
@@ -269,10 +281,11 @@ def container_command(
     words = [container.runtime, "exec"]
     if gpus:
         words.append("--nv")
-    words += [word for bind in container.binds for word in ("--bind", expandable(bind))]
-    for bind in binds:
+    for bind in container.binds:
+        words += ["--bind", expandable(bind)]
+    for folder in binds:
         # In --bind, a comma or a colon separates; --mount takes CSV, in which quotes are doubled.
-        path = str(bind).replace('"', '""')
+        path = str(folder).replace('"', '""')
         words += ["--mount", literal(f'type=bind,"source={path}","destination={path}"')]
     return [*words, "--pwd", '"$run"', expandable(container.image)]
 
@@ -282,9 +295,7 @@ def container_exports(container: Container, scratch: str | None) -> dict[str, st
 
     Without scratch, the cache is in the run's folder: in /tmp, another user might own the folder.
     """
-    value = (
-        expandable(f"{scratch}/{container.runtime}")
-        if scratch
-        else f'"$run/.{container.runtime}"'
-    )
-    return {f"{container.runtime.upper()}_CACHEDIR": value}
+    cache = f'"$run/.{container.runtime}"'
+    if scratch:
+        cache = expandable(f"{scratch}/{container.runtime}")
+    return {f"{container.runtime.upper()}_CACHEDIR": cache}

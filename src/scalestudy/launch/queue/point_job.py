@@ -95,14 +95,15 @@ def layout(point: Point, site: Site) -> JobLayout:
     )
     tasks_per_node = -(-tasks // nodes)  # balanced: 6 workers on nodes of 4 are 3 + 3
     workers = point.traits.workers_at_once(point.workers)
+    gpus_per_node = 0
+    if site.gpus_per_node and launch.device != "cpu":
+        gpus_per_node = tasks_per_node * workers
     return JobLayout(
         nodes=nodes,
         tasks=tasks,
         tasks_per_node=tasks_per_node,
         cpus_per_task=workers * launch.cpus_per_worker,
-        gpus_per_node=tasks_per_node * workers
-        if site.gpus_per_node and launch.device != "cpu"
-        else 0,
+        gpus_per_node=gpus_per_node,
         seconds=seconds(site.time_limit),
     )
 
@@ -134,51 +135,52 @@ def allocation(
         requeues: How often a job may put itself back into the queue.
         submissions: How often each job may still be submitted, now included; by default once.
     """
-    gpus = all(layout.gpus_per_node for layout in layouts)
-    unit, of_node = (
-        ("GPU", site.gpus_per_node) if gpus else ("core", site.cpus_per_node)
-    )
-    used = [
-        layout.tasks * (layout.gpus_per_task if gpus else layout.cpus_per_task)
-        for layout in layouts
-    ]
-    whole = site.whole_nodes or (gpus and "{gpus}" not in site.gpu_request)
-    taken = [
-        layout.nodes * of_node if whole else count
-        for layout, count in zip(layouts, used, strict=True)
-    ]
+    on_gpus = all(layout.gpus_per_node for layout in layouts)
+    unit, of_node = "core", site.cpus_per_node
+    whole = site.whole_nodes
+    if on_gpus:
+        unit, of_node = "GPU", site.gpus_per_node
+        # A request without a number is for all GPUs of a node, or the partition gives them.
+        whole = whole or "{gpus}" not in site.gpu_request
+    used, taken = [], []
+    for layout in layouts:
+        of_task = layout.gpus_per_task if on_gpus else layout.cpus_per_task
+        used.append(layout.tasks * of_task)
+        taken.append(layout.nodes * of_node if whole else used[-1])
     share = sum(used) / sum(taken)
     jobs = "1 job allocates" if len(layouts) == 1 else f"{len(layouts)} jobs allocate"
     text = (
         f"Workers use {sum(used)} of the {sum(taken)} {unit}s that {jobs} ({share:.0%})"
     )
     limits = [layout.seconds for layout in layouts if layout.seconds is not None]
-    if len(limits) == len(layouts):
-        if site.bill == "node":
-            unit, taken = "node", [layout.nodes for layout in layouts]
-        hours = [
-            count * limit / 3600 for count, limit in zip(taken, limits, strict=True)
-        ]
-        return f"{text}: {_most_hours(hours, unit, requeues, submissions)}"
-    return f"{text}."
+    if len(limits) < len(layouts):
+        return f"{text}."
+    if site.bill == "node":
+        unit, taken = "node", [layout.nodes for layout in layouts]
+    hours = [count * limit / 3600 for count, limit in zip(taken, limits, strict=True)]
+    return f"{text}: {_most_hours(hours, unit, requeues, submissions)}"
 
 
 def _most_hours(
     hours: Sequence[float], unit: str, requeues: int, submissions: Sequence[int]
 ) -> str:
     """Describe the hours of a start of each job, and those of all starts."""
-    submissions = submissions or [1] * len(hours)
-    one_start, resubmissions = units.cost(sum(hours), unit), max(submissions) - 1
-    again = [f"queue themselves again up to {_times(requeues)}"] * (requeues > 0)
-    again += [f"are submitted again up to {_times(resubmissions)}"] * (
-        resubmissions > 0
-    )
+    if not submissions:
+        submissions = [1] * len(hours)
+    one_start = units.cost(sum(hours), unit)
+    resubmissions = max(submissions) - 1
+    again = []
+    if requeues > 0:
+        again.append(f"queue themselves again up to {_times(requeues)}")
+    if resubmissions > 0:
+        again.append(f"are submitted again up to {_times(resubmissions)}")
     if not again:
         return f"at most {one_start} by their time limits."
-    starts = [count * (1 + requeues) for count in submissions]
-    all_starts = units.cost(
-        sum(each * count for each, count in zip(hours, starts, strict=True)), unit
-    )
+    total = 0.0
+    for each, count in zip(hours, submissions, strict=True):
+        # Every submission may be put back that often.
+        total += each * count * (1 + requeues)
+    all_starts = units.cost(total, unit)
     return (
         f"at most {one_start} per start by their time limits. Jobs that are not done by then "
         f"{' and '.join(again)}: at most {all_starts}, not counting preemptions and failed nodes."
@@ -202,14 +204,16 @@ def memory_per_node(site: Site, layout: JobLayout) -> str | None:
     """
     if site.memory_per_node is None or site.whole_nodes:
         return site.memory_per_node
-    if memory_bytes(site.memory_per_node) == 0:
+    memory = memory_bytes(site.memory_per_node)
+    if memory == 0:
         return "0"  # all memory of the node, of which a part is not asked for
-    cores = layout.cpus_per_node / site.cpus_per_node
-    gpus = layout.gpus_per_node / site.gpus_per_node if site.gpus_per_node else 0.0
-    share = max(cores, gpus)
+    share = layout.cpus_per_node / site.cpus_per_node
+    if site.gpus_per_node:
+        share = max(share, layout.gpus_per_node / site.gpus_per_node)
     if share >= 1:
         return site.memory_per_node
-    return f"{max(1, int(memory_bytes(site.memory_per_node) * share / 2**20))}M"
+    mebibytes = max(1, int(memory * share / 2**20))
+    return f"{mebibytes}M"
 
 
 def expand_for(study: Study, site: Site) -> list[Point]:

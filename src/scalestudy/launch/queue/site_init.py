@@ -25,21 +25,24 @@ def propose_values(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str,
     The partition is the default one if it has GPUs or no partition has any; otherwise the one with the most
     identical nodes with GPUs. If its nodes differ, the most frequent kind with GPUs counts.
     """
-    values: dict[str, Any] = {"account": accounts[0]} if len(set(accounts)) == 1 else {}
-    up = [kind for kind in nodes if kind.up and kind.cpus > 0]
-    up = [kind for kind in up if kind.gpus] or up
-    default = [kind for kind in up if kind.default]
-    chosen = max(default or up, key=lambda kind: kind.count, default=None)
-    if chosen is not None:
-        values |= {
-            "partition": chosen.partition,
-            "gpus_per_node": chosen.gpus,
-            "cpus_per_node": chosen.cpus,
-        }
-        if len(gpu_kinds(nodes, chosen.partition)) > 1 and chosen.gpu_types:
-            values["gpu_request"] = f"--gres=gpu:{chosen.gpu_types[0]}:{{gpus}}"
-        if chosen.seconds:
-            values["time_limit"] = notation(min(chosen.seconds, LONGEST))
+    values: dict[str, Any] = {}
+    if len(set(accounts)) == 1:
+        values["account"] = accounts[0]
+    usable = [kind for kind in nodes if kind.up and kind.cpus > 0]
+    with_gpus = [kind for kind in usable if kind.gpus]
+    candidates = with_gpus or usable
+    default = [kind for kind in candidates if kind.default]
+    if not candidates:
+        return values
+    chosen = max(default or candidates, key=lambda kind: kind.count)
+    values["partition"] = chosen.partition
+    values["gpus_per_node"] = chosen.gpus
+    values["cpus_per_node"] = chosen.cpus
+    # Without a type, Slurm gives a job any of these kinds.
+    if len(gpu_kinds(nodes, chosen.partition)) > 1 and chosen.gpu_types:
+        values["gpu_request"] = f"--gres=gpu:{chosen.gpu_types[0]}:{{gpus}}"
+    if chosen.seconds:
+        values["time_limit"] = notation(min(chosen.seconds, LONGEST))
     return values
 
 
@@ -51,35 +54,34 @@ def site_template(values: Mapping[str, Any]) -> str:
     )
     for key, info in Site.model_fields.items():
         if key not in ("name", "container"):
-            lines += ["", *_key(Site, key, info, values.get(key))]
-    lines += [
-        "",
-        *comment(one_line(Site.model_fields["container"].description)),
-        "# [container]",
-    ]
+            lines.append("")
+            lines += _key(Site, key, info, values.get(key))
+    lines.append("")
+    lines += comment(one_line(Site.model_fields["container"].description))
+    lines.append("# [container]")
     for key, info in Container.model_fields.items():
         lines += _key(Container, key, info, None)
     return "\n".join(lines) + "\n"
 
 
 def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> list[str]:
+    """Return the lines of a key: its meaning, and its value, or a default or an example as a comment."""
+    words = one_line(info.description)
     schema = model.model_json_schema()["properties"][key]
-    words = one_line(info.description) + (
-        f" Takes {wanted(schema)}." if "enum" in schema else ""
-    )
+    if "enum" in schema:
+        words += f" Takes {wanted(schema)}."
     if value is not None:
         return [*comment(words), toml_line(key, value)]
+    if info.is_required() and model is Site:
+        return [*comment(f"{words} {NOT_KNOWN}"), f"{key} = 1"]
     if info.is_required():
-        if model is Site:
-            return [*comment(f"{words} {NOT_KNOWN}"), f"{key} = 1"]
         return [*comment(words), f'# {key} = "~/images/scalestudy.sif"']
     default = info.get_default(call_default_factory=True)
-    if default in (None, (), {}):
-        default, words = (
-            (info.examples or [default])[0],
-            f"{words} Not set; for example:",
-        )
-    return [*comment(words), f"# {toml_line(key, default)}"]
+    if default not in (None, (), {}):
+        return [*comment(words), f"# {toml_line(key, default)}"]
+    example = info.examples[0] if info.examples else default
+    words = f"{words} Not set; for example:"
+    return [*comment(words), f"# {toml_line(key, example)}"]
 
 
 class SlurmAnswer(NamedTuple):
