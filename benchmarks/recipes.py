@@ -28,11 +28,12 @@ import altair as alt
 import numpy as np
 
 import scalestudy
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.larger_batch import fit_critical_batch
 from scalestudy.analysis.runs import Key, Run
+from scalestudy.analysis.scales import geometric_mean
 from scalestudy.analysis.sequential import compare_grid
-from scalestudy.analysis.statistics import Estimate, geometric_mean
 from scalestudy.app.plan import request_of
 from scalestudy.config.toml_text import toml_line
 from scalestudy.features.recipe.page import describe_trial

@@ -13,7 +13,7 @@ from imported_runs import imported_run
 from scalestudy.analysis.measures import build_measure
 from scalestudy.analysis.rounds import Rounds, rounds_of
 from scalestudy.analysis.runs import Run, key_of
-from scalestudy.analysis.statistics import ARCSINE, LINEAR, LOGARITHM
+from scalestudy.analysis.scales import ARCSINE, LINEAR, LOGARITHM
 
 STUDIES = 250
 LEAST, MOST = 0.93, 0.995

@@ -6,9 +6,9 @@ import pytest
 import mlperf
 import synthetic
 from runs_to_target import TARGET, learning
+from scalestudy.analysis.estimate import student
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.larger_batch import fit_critical_batch
-from scalestudy.analysis.statistics import student
 from scalestudy.analysis.wording.larger_batch import samples_needed
 
 

@@ -7,10 +7,10 @@ import pytest
 import synthetic
 from imported_runs import imported_run
 from scalestudy.analysis.decision import Criteria
+from scalestudy.analysis.estimate import NOTHING, Estimate
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.plausibility import with_doubts
 from scalestudy.analysis.runs import key_of
-from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.to_target import Useful
 from scalestudy.config.quality_margin import QualityMargin
 

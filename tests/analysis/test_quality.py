@@ -5,10 +5,11 @@ import pytest
 
 import synthetic
 from imported_runs import imported_run
+from scalestudy.analysis.estimate import NOTHING, Estimate
 from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.quality import MARGIN, accepted_loss, classify_change, judge
 from scalestudy.analysis.runs import group_runs, key_of
-from scalestudy.analysis.statistics import NOTHING, Estimate, contrast
+from scalestudy.analysis.statistics import contrast
 from scalestudy.config.metric_senses import Sense
 from scalestudy.config.quality_margin import QualityMargin
 

@@ -3,11 +3,12 @@ import math
 import pytest
 
 import synthetic
+from scalestudy.analysis.estimate import Estimate, student
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.runs import RunsByRow, group_runs
 from scalestudy.analysis.scaling_model import model_of, nodes_of, series_of
-from scalestudy.analysis.statistics import PRIOR, Estimate, student
+from scalestudy.analysis.variances import PRIOR
 from scalestudy.analysis.wording.scaling_model import describe_fit, model_sentences
 from synthetic_series import model, series
 

@@ -15,6 +15,7 @@ from paths import BENCHMARKS
 from scalestudy.analysis import sequential
 from scalestudy.analysis.measures import build_measure
 from scalestudy.analysis.next_runs import Limits
+from scalestudy.analysis.scales import LINEAR
 from scalestudy.analysis.sequential import (
     ALPHA,
     FUTILE,
@@ -26,7 +27,6 @@ from scalestudy.analysis.sequential import (
     levels,
     seeds_needed,
 )
-from scalestudy.analysis.statistics import LINEAR
 
 sys.path.insert(0, str(BENCHMARKS))
 simulation = __import__("sequential")

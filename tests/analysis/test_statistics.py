@@ -7,24 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-import scalestudy.analysis.statistics as analysis_blocks
-from scalestudy.analysis.statistics import (
+import scalestudy.analysis.variances as analysis_blocks
+from scalestudy.analysis.estimate import NOTHING, Contrast, Estimate, holm
+from scalestudy.analysis.scales import (
     ARCSINE,
     LINEAR,
     LOGARITHM,
-    NOTHING,
-    PRIOR,
-    SINGLE,
-    Contrast,
-    Estimate,
-    contrast,
-    design_of,
     geometric_mean,
-    holm,
     quality_decimals,
     quality_scale,
-    run_variance,
 )
+from scalestudy.analysis.statistics import contrast
+from scalestudy.analysis.variances import PRIOR, SINGLE, design_of, run_variance
 
 
 def test_products_of_independent_estimates_add_their_reaches_by_squares():
@@ -240,7 +234,7 @@ def test_the_spread_of_many_rows_is_that_of_a_sample_of_their_pairs(monkeypatch)
     generator = np.random.default_rng(0)
     values = table(generator.normal(size=(300, 3)) + generator.normal(size=(1, 3)))
     every = design_of(values)
-    monkeypatch.setattr("scalestudy.analysis.statistics.MOST_PAIRED", 200)
+    monkeypatch.setattr("scalestudy.analysis.variances.MOST_PAIRED", 200)
     sampled = design_of(values)
     assert sampled.within.value == every.within.value
     assert sampled.residual.value == pytest.approx(every.residual.value, rel=0.02)

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.report.number_format import (
     decimals,
     format_number,

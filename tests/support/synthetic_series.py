@@ -6,8 +6,8 @@ import numpy as np
 
 from scalestudy.analysis.measures import build_measure
 from scalestudy.analysis.runs import Key, RunsByRow
+from scalestudy.analysis.scales import LOGARITHM
 from scalestudy.analysis.scaling_model import Series, model_of
-from scalestudy.analysis.statistics import LOGARITHM
 
 
 def series(times, *, update="growing", per_node=None, runs=3, spread=0.0, noise=None):

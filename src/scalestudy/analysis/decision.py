@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, cast
 
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.price import (
@@ -28,7 +29,6 @@ from scalestudy.analysis.price import (
 )
 from scalestudy.analysis.quality import Failures, Verdict, count_failures, judge, pool
 from scalestudy.analysis.runs import Key, Planned
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row, best_single
 from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.config.settings import EFFICIENCY_TARGET

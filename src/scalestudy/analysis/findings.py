@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalestudy.analysis.decision import Criteria, Decision, decide
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.measures import (
     Measures,
     measure_planned,
@@ -17,7 +18,6 @@ from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Planned, Run, RunsByRow, group_runs
 from scalestudy.analysis.same_model import keep_models_apart
 from scalestudy.analysis.scaling_model import Model, model_of, series_of
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_runs import planned_of, runs_of
 from scalestudy.analysis.study_table import Row, best_single, rows_of
 from scalestudy.analysis.switching import Switch, switching_length

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from scalestudy.analysis.statistics import Estimate, student
+from scalestudy.analysis.estimate import Estimate, student
 
 if TYPE_CHECKING:
     import numpy as np

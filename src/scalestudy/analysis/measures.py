@@ -13,6 +13,7 @@ from math import isclose
 from typing import Literal, TypeVar
 
 from scalestudy.analysis.divergence import FailedRun, failures
+from scalestudy.analysis.estimate import NOTHING, Contrast, Estimate
 from scalestudy.analysis.planned_training import (
     PlannedTraining,
     planned_seconds,
@@ -26,22 +27,16 @@ from scalestudy.analysis.runs import (
     seed_of,
     values_of,
 )
-from scalestudy.analysis.statistics import (
+from scalestudy.analysis.scales import (
     LINEAR,
     LOGARITHM,
-    NOTHING,
-    Contrast,
-    Design,
-    Estimate,
     Scale,
-    Values,
-    contrast,
-    design_of,
     exponential,
-    mean,
     quality_decimals,
     quality_scale,
 )
+from scalestudy.analysis.statistics import contrast, mean
+from scalestudy.analysis.variances import Design, Values, design_of
 from scalestudy.config.metric_senses import Sense
 from scalestudy.plugins.strategies import is_synchronous, is_timed, references
 from scalestudy.store.records import PROVING_STEPS, Timing

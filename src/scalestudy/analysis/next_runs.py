@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.measures import Measure, Measures, find_baseline, times_count
 from scalestudy.analysis.price import too_uncertain
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.sequential import FEWEST, LOOKS
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.config.quality_margin import QualityMargin
 
 NEAR = 1.1

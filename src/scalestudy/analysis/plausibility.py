@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Literal
 
 from scalestudy.analysis.decision import Decision
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.measures import (
     Measures,
     gpu_names,
@@ -22,7 +23,6 @@ from scalestudy.analysis.measures import (
 )
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Run, Seed, metric_label, seed_of
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.to_target import Useful
 

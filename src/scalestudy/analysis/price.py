@@ -8,6 +8,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from scalestudy.analysis.estimate import NOTHING, ONE, Estimate
 from scalestudy.analysis.measures import (
     Groups,
     Measure,
@@ -20,7 +21,6 @@ from scalestudy.analysis.measures import (
     why_oversubscribed,
 )
 from scalestudy.analysis.runs import Key, Run, Seed, seed_of
-from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 from scalestudy.plugins.strategies import references
 from scalestudy.store.records import SHARED_CORES
 

@@ -15,9 +15,9 @@ from statistics import fmean
 from typing import Literal
 
 from scalestudy.analysis import sequential
+from scalestudy.analysis.estimate import NOTHING, SIGNIFICANT, Estimate
 from scalestudy.analysis.measures import Measures, find_baseline
 from scalestudy.analysis.runs import Key, Planned, key_of
-from scalestudy.analysis.statistics import NOTHING, SIGNIFICANT, Estimate
 from scalestudy.config.metric_senses import Better, Sense, gain
 from scalestudy.config.quality_margin import QualityMargin
 

@@ -5,7 +5,7 @@ machine is slower cancel in the comparison of two rows then. They do not if a gr
 continued, if rows were added later, or if a queue ran one row after the other: each row has hours of its own,
 which its seeds share, so that no spread of its runs shows them. Such rows are compared unpaired, with a
 component of variance between rows. It is estimated from how far rows lie off a smooth curve of their number
-of workers, moderated with an assumed value (`analysis.statistics`). Tables from elsewhere do not tell when
+of workers, moderated with an assumed value (`analysis.variances`). Tables from elsewhere do not tell when
 their rows were run, so they are treated like this.
 """
 
@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from scalestudy.analysis.runs import Key, Run, seed_of
-from scalestudy.analysis.statistics import Values, Variance
+from scalestudy.analysis.variances import Values, Variance
 
 HOURS = 0.03
 """Assumed standard deviation between the hours of rows, as a share of the time."""

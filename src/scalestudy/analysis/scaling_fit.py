@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from scalestudy.analysis.statistics import Estimate, student
+from scalestudy.analysis.estimate import Estimate, student
 from scalestudy.util import units
 
 if TYPE_CHECKING:

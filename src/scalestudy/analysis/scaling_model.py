@@ -11,6 +11,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Literal
 
+from scalestudy.analysis.estimate import NOTHING, ONE, Estimate
 from scalestudy.analysis.measures import (
     Measure,
     Measures,
@@ -28,7 +29,6 @@ from scalestudy.analysis.scaling_fit import (
     fit,
     terms_of,
 )
-from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 from scalestudy.util.text import plural
 
 TimeOf = Literal["training", "epoch", "samples"]

@@ -19,9 +19,10 @@ from functools import cache
 from itertools import pairwise
 from math import ceil, e, log1p, sqrt
 
+from scalestudy.analysis.estimate import Contrast, Estimate
 from scalestudy.analysis.measures import Measure
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.statistics import Contrast, Estimate, contrast
+from scalestudy.analysis.statistics import contrast
 from scalestudy.config.metric_senses import Better, gain
 
 ALPHA = 0.025

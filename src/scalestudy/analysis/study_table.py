@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from scalestudy.analysis.costs import Costs, cost_columns, costs_of
 from scalestudy.analysis.divergence import chance_of
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.measures import Basis, Measures, why_oversubscribed
 from scalestudy.analysis.price import Price, SpeedUp, speed_up
 from scalestudy.analysis.quality import Verdict, judge
@@ -19,7 +20,6 @@ from scalestudy.analysis.runs import (
     sources,
     swept_keys,
 )
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.to_target import Useful
 from scalestudy.config.metric_senses import Sense, gain
 from scalestudy.config.quality_margin import QualityMargin

@@ -15,6 +15,7 @@ from itertools import accumulate
 from math import isfinite
 from typing import NamedTuple
 
+from scalestudy.analysis.estimate import NOTHING, ONE, Estimate
 from scalestudy.analysis.measures import (
     Measure,
     Measures,
@@ -23,7 +24,7 @@ from scalestudy.analysis.measures import (
 )
 from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
-from scalestudy.analysis.statistics import LOGARITHM, NOTHING, ONE, Estimate
+from scalestudy.analysis.scales import LOGARITHM
 from scalestudy.config.metric_senses import Better, gain
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.planned_training import time_parts
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Table
 from scalestudy.report.number_format import (
     cost_unit,

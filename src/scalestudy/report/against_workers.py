@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.analysis.estimate import NOTHING, Estimate
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import direction_label, metric_label
-from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.config.metric_senses import Sense
 from scalestudy.config.quality_margin import QualityMargin

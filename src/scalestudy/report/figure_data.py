@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from math import isfinite, log
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, describe_swept
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling_model import Model
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row, columns, records
 from scalestudy.analysis.switching import Switch
 from scalestudy.report.document import Section

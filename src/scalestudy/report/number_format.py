@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import floor, isfinite, log10
 
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.estimate import Estimate
 
 NOT_AVAILABLE = "n/a"
 LOPSIDED = 0.1

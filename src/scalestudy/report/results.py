@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from scalestudy.analysis.estimate import NOTHING, Estimate
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import Basis, engines_of
 from scalestudy.analysis.price import Price
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, metric_label
-from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.plugins.strategies import is_synchronous
 from scalestudy.report.document import Cell, Heading, Table

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from math import log
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.price import Price
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.figure import (
     COLOURS,
     HEIGHT,

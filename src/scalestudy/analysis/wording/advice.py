@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.decision import Decision, PassedOver
+from scalestudy.analysis.estimate import ONE, Estimate
 from scalestudy.analysis.measures import Measures, gather_keys, is_virtual
 from scalestudy.analysis.neighbours import nearest_passed_over
 from scalestudy.analysis.price import Price, is_undecided
 from scalestudy.analysis.quality import Verdict, format_signed
 from scalestudy.analysis.runs import Key, Planned, metric_label
 from scalestudy.analysis.scaling_model import Model
-from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.switching import Switch
 from scalestudy.analysis.wording.larger_batch import causes, quality_holds, usefulness

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.larger_batch import LEAST_BATCHES, fit_critical_batch
 from scalestudy.analysis.measures import Measures, find_baseline, gather_keys
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, metric_label
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.to_target import Useful
 from scalestudy.util.text import join_words

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from scalestudy.analysis.decision import Decision
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling_model import Model
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.util import units
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from scalestudy.analysis.rounds import Rounds
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.statistics import Values
+from scalestudy.analysis.variances import Values
 
 MOST_NAMED = 4
 """Rows that a warning names."""

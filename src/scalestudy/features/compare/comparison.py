@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, Literal
 
+from scalestudy.analysis.estimate import NOTHING, SIGNIFICANT, Estimate, holm
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import (
     Measure,
@@ -13,15 +14,7 @@ from scalestudy.analysis.measures import (
     why_oversubscribed,
 )
 from scalestudy.analysis.runs import Key, Run, metric_label
-from scalestudy.analysis.statistics import (
-    LINEAR,
-    LOGARITHM,
-    NOTHING,
-    SIGNIFICANT,
-    Estimate,
-    holm,
-    quality_scale,
-)
+from scalestudy.analysis.scales import LINEAR, LOGARITHM, quality_scale
 from scalestudy.util.errors import UserError
 
 _ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.source")

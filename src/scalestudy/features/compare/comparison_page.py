@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.features.compare.comparison import (
     QUANTITIES,
     Compared,

@@ -30,7 +30,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from scalestudy.analysis.statistics import student
+from scalestudy.analysis.estimate import student
 from scalestudy.config.point import Point
 from scalestudy.features.diagnose.ablation import AblationTimes, BlockName, BlockTimes
 from scalestudy.store.record_file import read_record, write_record

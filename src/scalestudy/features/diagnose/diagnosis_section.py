@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from scalestudy.analysis.estimate import NOTHING, Estimate
 from scalestudy.analysis.runs import key_of
-from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.features.diagnose.decomposition import (
     Diagnosis,

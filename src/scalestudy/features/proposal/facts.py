@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import NamedTuple
 
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.planned_training import PlannedTraining, time_parts
 from scalestudy.analysis.price import is_undecided
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.scaling_model import nodes_of
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.wording.scaling_model import describe_fit, model_sentences
 from scalestudy.config.point import REPEATS

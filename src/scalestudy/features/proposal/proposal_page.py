@@ -6,8 +6,8 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.findings import Findings, read_study
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.config.settings import PlanSettings
 from scalestudy.features.proposal.facts import (
     COLUMNS,

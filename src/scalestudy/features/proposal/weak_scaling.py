@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from scalestudy.analysis.estimate import ONE, Estimate
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.features.proposal.facts import ProposalSubject
 

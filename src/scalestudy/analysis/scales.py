@@ -1,0 +1,72 @@
+"""Scales on which the intervals of quantities are computed, and the mean that is reported on each.
+
+Positive quantities (throughput, seconds) vary by factors, so their intervals are computed on logarithms. A
+metric in [0, 1] is transformed to asin(sqrt(q)), on which the variance of a proportion does not depend on its
+value (Anscombe, Biometrika 35, 1948) and exactly 0 and 1 are allowed. Any other metric keeps its own scale.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Geometric mean of positive values."""
+    # Relative to the first value, so that the mean of equal values is exact.
+    logarithms = [math.log(value / values[0]) for value in values]
+    return values[0] * math.exp(fmean(logarithms))
+
+
+def exponential(value: float) -> float:
+    """exp(value); infinity instead of an overflow."""
+    return math.exp(value) if value < 700 else math.inf
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A monotonic transform with its inverse, its domain, and the mean that is reported on it.
+
+    `back` accepts any number and clips it to the range of `forward`.
+    """
+
+    forward: Callable[[float], float]
+    back: Callable[[float], float]
+    holds: Callable[[float], bool]
+    centre: Callable[[Sequence[float]], float] = fmean
+
+    def ends(self, centre: float, reach: float) -> tuple[float, float]:
+        """Return `centre` minus and plus `reach`, a length on the scale; the result encloses `centre`."""
+        if reach == 0:  # avoid the rounding error of the transform
+            return centre, centre
+        middle = self.forward(centre)
+        low, high = self.back(middle - reach), self.back(middle + reach)
+        # The mean that is reported need not be the middle on the scale: an arithmetic mean on asin(sqrt(q)).
+        return min(centre, low), max(centre, high)
+
+
+LINEAR = Scale(float, float, math.isfinite)
+LOGARITHM = Scale(
+    math.log, exponential, lambda value: 0 < value < math.inf, geometric_mean
+)
+ARCSINE = Scale(
+    lambda value: math.asin(math.sqrt(value)),
+    lambda angle: math.sin(min(max(angle, 0.0), math.pi / 2)) ** 2,
+    lambda value: 0 <= value <= 1,
+)
+
+
+def quality_scale(bounded: bool | None, values: Iterable[float]) -> Scale:
+    """Scale of a metric: ARCSINE if it is known to lie in [0, 1] and all finite values do, else LINEAR."""
+    finite = [value for value in values if math.isfinite(value)]
+    if bounded and all(0 <= value <= 1 for value in finite):
+        return ARCSINE
+    return LINEAR
+
+
+def quality_decimals(scale: Scale, values: Iterable[float]) -> int:
+    """Decimals that show a fiftieth of a metric with two digits; three for metrics in [0, 1]."""
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    if scale is ARCSINE or not sizes:
+        return 3
+    return max(0, 1 - math.floor(math.log10(fmean(sizes) / 50)))

@@ -1,0 +1,197 @@
+"""Variances of runs: of a row alone, common to rows that are comparable, and moderated.
+
+A few seeds say little about a row's own spread, and rows need not spread alike. So each variance is
+*moderated*: the mean of its own and of the common variance of all rows, weighted by degrees of freedom, of
+which the common variance counts as `PRIOR` (Smyth, "Linear models and empirical Bayes methods", Statistical
+Applications in Genetics and Molecular Biology 3, 2004). A single run has the common variance alone.
+`tests/analysis/test_coverage.py` simulates how often intervals contain the true value.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
+
+Values = Mapping[Any, float]
+"""Values of a row's runs, by block."""
+PRIOR = 0.6
+"""Degrees of freedom of the common variance. Smyth estimates them from thousands of genes; a dozen rows are
+too few for that. With so little weight, intervals of two blocks hold for a row that spreads five times as far
+as the others; they are half as wide again as with two degrees, those of five blocks a tenth."""
+SINGLE = 2.0
+"""The same for a row of one run, which has no spread of its own to be weighed against."""
+WIDEST = 3.0
+"""Deviations count up to this multiple of the median row's in a common variance, so that a wild row does not
+widen the intervals of all others (Phipson et al., Annals of Applied Statistics 10, 2016)."""
+ROUNDING = 1e-12
+"""Deviations below this share of the largest value are rounding errors."""
+MOST_PAIRED, NEIGHBOURS = 400, 50
+"""Number of rows up to which all pairs are compared; otherwise each row is compared with so many others."""
+
+
+class Variance(NamedTuple):
+    """Variance of a single run, and its degrees of freedom."""
+
+    value: float
+    freedom: float
+
+
+class Design(NamedTuple):
+    """Common spread of rows that are comparable.
+
+    Attributes:
+        within: Variance of a run about its row's mean, including the effect of blocks.
+        residual: Variance after removing the effect of blocks; None if no rows share two blocks.
+    """
+
+    within: Variance
+    residual: Variance | None
+
+
+def design_of(rows: Sequence[Values]) -> Design | None:
+    """Return the common spread of rows; None if no row has two runs.
+
+    `rows` holds the values of each row's runs by block; finite, on the scale of the intervals.
+    """
+    import numpy as np
+
+    rows = [values for values in rows if len(values) > 1]
+    if not rows:
+        return None
+    packed = np.full((len(rows), max(map(len, rows))), np.nan)
+    for line, values in zip(packed, rows, strict=True):
+        line[: len(values)] = [*values.values()]
+    floor = (ROUNDING * float(np.nanmax(np.abs(packed)))) ** 2
+    own = _common(packed, floor, np.arange(len(rows))[None])
+    # Blocks cancel in the difference of two rows: what is left is the residual.
+    table = _by_shared_block(rows)
+    first, second = _pairs(len(rows))
+    pairs = _common(table[first] - table[second], floor, np.stack([first, second]))
+    assert own is not None
+    if pairs is None:
+        return Design(own, None)
+    # The mean over all pairs is the residual mean square of row + block, which has this many degrees.
+    of_all = len(rows) * (len(rows) - 1) / 2 / len(first)
+    residual = Variance(pairs.value / 2, 2 * pairs.freedom * of_all / len(rows))
+    # Runs of one block are no independent draws, so the variance that includes its effect has fewer degrees.
+    return Design(own._replace(freedom=_satterthwaite(own, residual)), residual)
+
+
+def run_variance(values: Sequence[float], design: Design | None) -> Variance | None:
+    """Variance of a run about its row's mean; None for a single run without a design."""
+    return moderate(values, design.within if design else None)
+
+
+def moderate(
+    values: Sequence[float], common: Variance | None, per_run: float = 1.0
+) -> Variance | None:
+    """Moderated variance of a run; None if nothing is known about it.
+
+    `values` are single runs, or differences of `per_run` runs each.
+    """
+    freedom = len(values) - 1
+    if not freedom:
+        if common is None:
+            return None
+        return Variance(common.value, min(SINGLE, common.freedom))
+    own = _variance(values) / per_run
+    if common is None:
+        return Variance(own, freedom)
+    value = (PRIOR * common.value + freedom * own) / (PRIOR + freedom)
+    return Variance(value, min(PRIOR + freedom, common.freedom))
+
+
+def add_variances(first: Variance, second: Variance) -> Variance:
+    """Sum of two independent variances (Welch 1947)."""
+    total = first.value + second.value
+    if not total:
+        return Variance(0.0, min(first.freedom, second.freedom))
+    shares = first.value / total, second.value / total
+    inverse = shares[0] ** 2 / first.freedom + shares[1] ** 2 / second.freedom
+    return Variance(total, 1 / inverse)
+
+
+def _by_shared_block(rows: Sequence[Values]) -> "Any":
+    """Values [rows, blocks] of the blocks that several rows share; missing values are NaN."""
+    import numpy as np
+
+    counts = Counter(block for row in rows for block in row)
+    places: dict[Any, int] = {}
+    for block, count in counts.items():
+        if count > 1:
+            places[block] = len(places)
+    table = np.full((len(rows), len(places)), np.nan)
+    for line, values in zip(table, rows, strict=True):
+        for block, value in values.items():
+            if block in places:
+                line[places[block]] = value
+    return table
+
+
+def _pairs(count: int) -> "tuple[Any, Any]":
+    """Both rows of every pair; of many rows, each with the next `NEIGHBOURS`, which is a sample of them."""
+    import numpy as np
+
+    if count <= MOST_PAIRED:
+        return np.triu_indices(count, 1)
+    first = np.repeat(np.arange(count), NEIGHBOURS)
+    return first, (first + np.tile(np.arange(1, NEIGHBOURS + 1), count)) % count
+
+
+def _common(values: "Any", floor: float, members: "Any") -> Variance | None:
+    """Mean variance of the lines of `values` [lines, blocks], and the sum of their degrees of freedom.
+
+    Missing values are NaN. None if no line has two values. `members` [1 or 2, lines] are the rows of each
+    line: one, or both whose differences it holds.
+    """
+    import numpy as np
+
+    counts = (~np.isnan(values)).sum(1)
+    known = counts > 1
+    values, freedom, members = values[known], counts[known] - 1, members[:, known]
+    if not len(values):
+        return None
+    deviations = values - np.nanmean(values, 1, keepdims=True)
+    variances = np.nansum(deviations**2, 1) / freedom
+    # Equal values may differ by a rounding error, which would pass for a spread.
+    variances[variances <= floor] = 0.0
+    limited = np.minimum(variances, WIDEST**2 * _of_median_row(variances, members))
+    return Variance(float(np.average(limited, weights=freedom)), float(freedom.sum()))
+
+
+def _of_median_row(variances: "Any", members: "Any") -> float:
+    """The median over rows of the median variance of each row's lines.
+
+    The median over pairs would be that of a wild row among three, which is in two of the three pairs. Of an
+    even number, the lower one counts.
+    """
+    import numpy as np
+
+    rows, repeated = members.ravel(), np.tile(variances, len(members))
+    order = np.lexsort((repeated, rows))
+    _, starts, sizes = np.unique(rows[order], return_index=True, return_counts=True)
+    of_rows = np.sort(repeated[order][starts + (sizes - 1) // 2])
+    return float(of_rows[(len(of_rows) - 1) // 2])
+
+
+def _satterthwaite(within: Variance, residual: Variance) -> float:
+    """Degrees of freedom of `within`: a part of it is the residual, the rest comes from a few blocks.
+
+    Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics 2 (1946).
+    """
+    of_blocks = within.freedom - residual.freedom
+    squares = within.value * within.freedom
+    if not squares or of_blocks <= 0:
+        return within.freedom
+    share = min(1.0, residual.value * residual.freedom / squares)
+    return 1 / ((1 - share) ** 2 / of_blocks + share**2 / residual.freedom)
+
+
+def _variance(values: Sequence[float]) -> float:
+    """Sample variance of at least two values."""
+    # The mean of equal values may be off by a rounding error.
+    if min(values) == max(values):
+        return 0.0
+    centre = fmean(values)
+    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
