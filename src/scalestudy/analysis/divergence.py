@@ -42,7 +42,8 @@ def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
     usual = _usual_gain(runs, sense, chance)
     failed = []
     for run in runs:
-        seed, quality = seed_of(run), run.result.quality
+        seed = seed_of(run)
+        quality = run.result.quality
         metric = metric_label(run.result.metric)
         # A run that diverged may end with any quality, so this comes first.
         if why := _divergence(run):
@@ -71,7 +72,9 @@ class _UsualGain(NamedTuple):
     def is_collapse(self, quality: float) -> bool:
         """Whether a run gained so much less that it collapsed."""
         usual = gain(self.median - self.floor, self.better)
-        return usual > 0 and gain(quality - self.floor, self.better) < COLLAPSED * usual
+        own = gain(quality - self.floor, self.better)
+        # Where the median run gained nothing, there is nothing to collapse from.
+        return usual > 0 and own < COLLAPSED * usual
 
 
 def _usual_gain(
@@ -85,8 +88,10 @@ def _usual_gain(
         if not sense.bounded or sense.better != "higher":
             return None
         floor = 0.0
-    qualities = [run.result.quality for run in runs if run.result.quality is not None]
-    finite = [quality for quality in qualities if isfinite(quality)]
+    finite = []
+    for run in runs:
+        if run.result.quality is not None and isfinite(run.result.quality):
+            finite.append(run.result.quality)
     if not finite:
         return None
     return _UsualGain(median(finite), floor, sense.better)
@@ -101,11 +106,15 @@ def _is_chance(run: Run, quality: float, chance: float, sense: Sense) -> bool:
 
 def chance_of(runs: Sequence[Run]) -> float | None:
     """Mean quality of a constant prediction; None if a run did not record it."""
-    qualities = [run.result.constant_quality for run in runs]
-    recorded = [quality for quality in qualities if quality is not None]
-    if not recorded or len(recorded) < len(runs):
+    qualities = []
+    for run in runs:
+        if run.result.constant_quality is None:
+            return None
+        qualities.append(run.result.constant_quality)
+    if not qualities:
         return None
-    return fmean(recorded)
+    # Each run measures it on its own validation set.
+    return fmean(qualities)
 
 
 def chance_tolerance(chance: float, labels: int, sense: Sense) -> float:
@@ -114,8 +123,10 @@ def chance_tolerance(chance: float, labels: int, sense: Sense) -> float:
         return LEAST * abs(chance)
     error = 0.0
     if labels:
+        # Standard error of a share of correct predictions over so many labels.
         error = sqrt(chance * (1 - chance) / labels)
-    return max(ERRORS * error, LEAST * min(chance, 1 - chance))
+    least = LEAST * min(chance, 1 - chance)
+    return max(ERRORS * error, least)
 
 
 def _divergence(run: Run) -> str | None:
@@ -128,10 +139,12 @@ def _divergence(run: Run) -> str | None:
     if not run.epochs:
         return None
     losses = epoch_values(run.epochs, "loss")
-    first, last = losses[0], losses[-1]
+    first = losses[0]
+    last = losses[-1]
     if first is None or last is None:
         return None
-    if isfinite(first) and last - first > GROWN * abs(first):
+    grown = last - first
+    if isfinite(first) and grown > GROWN * abs(first):
         return f"the training loss grew from {first:.3g} to {last:.3g}"
     return None
 
@@ -143,10 +156,14 @@ def _not_finite(epochs: Sequence[EpochOutcome]) -> str | None:
         "validation loss": epoch_values(epochs, "validation", "loss"),
     }
     for name, losses in kinds.items():
-        lost = [loss is not None and not isfinite(loss) for loss in losses]
-        if not lost or not lost[-1]:
+        places = []
+        for place, loss in enumerate(losses):
+            if loss is not None and not isfinite(loss):
+                places.append(place)
+        # A run that recovered from such a loss did not diverge.
+        if not places or places[-1] != len(losses) - 1:
             continue
-        first = epochs[lost.index(True)]
+        first = epochs[places[0]]
         text = f"the {name} is not finite from epoch {first.epoch} on"
         if first.not_finite:
             text += f"; the first weight that is not is {first.not_finite}"

@@ -45,7 +45,10 @@ class Estimate:
             return NOTHING
         if not self.low or not self.high:
             return Estimate(1 / self.value)
-        return Estimate(1 / self.value, 1 / self.high, 1 / self.low)
+        # The ends change places.
+        low = 1 / self.high
+        high = 1 / self.low
+        return Estimate(1 / self.value, low, high)
 
     def times(self, other: "Estimate") -> "Estimate":
         """Product of independent estimates; errors on logarithms add in quadrature (Zou and Donner 2008)."""
@@ -59,13 +62,20 @@ class Estimate:
             or other.high is None
         ):
             return Estimate(value)
-        down = math.hypot(
-            math.log(self.value / self.low), math.log(other.value / other.low)
-        )
-        up = math.hypot(
-            math.log(self.high / self.value), math.log(other.high / other.value)
-        )
-        return Estimate(value, value * math.exp(-down), value * math.exp(up))
+        our_down, our_up = self._reaches(self.value, self.low, self.high)
+        their_down, their_up = self._reaches(other.value, other.low, other.high)
+        down = math.hypot(our_down, their_down)
+        up = math.hypot(our_up, their_up)
+        low = value * math.exp(-down)
+        high = value * math.exp(up)
+        return Estimate(value, low, high)
+
+    @staticmethod
+    def _reaches(value: float, low: float, high: float) -> tuple[float, float]:
+        """How far an interval reaches down and up from its value, as logarithms of ratios."""
+        down = math.log(value / low)
+        up = math.log(high / value)
+        return down, up
 
 
 NOTHING = Estimate(None)
@@ -95,7 +105,9 @@ class Contrast:
         if self.error is None:
             return Estimate(self.change)
         reach = student(self.freedom) * self.error
-        return Estimate(self.change, self.change - reach, self.change + reach)
+        low = self.change - reach
+        high = self.change + reach
+        return Estimate(self.change, low, high)
 
     @property
     def p_value(self) -> float | None:
@@ -105,8 +117,12 @@ class Contrast:
         if self.error is None:
             return None
         if self.error == 0:
-            return 1.0 if self.change == 0 else 0.0
-        return float(2 * stdtr(self.freedom, -abs(self.change) / self.error))
+            # Student's statistic is 0 / 0 for equal means, else infinite.
+            if self.change == 0:
+                return 1.0
+            return 0.0
+        statistic = abs(self.change) / self.error
+        return float(2 * stdtr(self.freedom, -statistic))
 
 
 @cache
@@ -120,9 +136,13 @@ def student(freedom: float) -> float:
 
 def holm(values: Mapping[K, float]) -> dict[K, float]:
     """P values corrected for their number (Holm, Scandinavian Journal of Statistics 6, 1979)."""
-    corrected: dict[K, float] = {}
+    corrected = dict(values)
     largest = 0.0
     for index, key in enumerate(sorted(values, key=lambda key: values[key])):
-        largest = max(largest, min(1.0, (len(values) - index) * values[key]))
+        # The smallest is compared with all hypotheses, each further one with those that are left.
+        left = len(values) - index
+        own = min(1.0, left * values[key])
+        # A corrected P value is no smaller than one before it, so that their order stays.
+        largest = max(largest, own)
         corrected[key] = largest
-    return {key: corrected[key] for key in values}
+    return corrected

@@ -66,22 +66,29 @@ def fit_critical_batch(samples: Mapping[int, Sequence[float]]) -> CriticalBatch 
     if len(samples) < LEAST_BATCHES:
         return None
     batches = sorted(samples)
-    needed = np.array([fmean(samples[batch]) for batch in batches])
-    design = np.stack([np.ones(len(batches)), np.array(batches, float)], 1)
+    means = [fmean(samples[batch]) for batch in batches]
+    needed = np.array(means)
+    constant = np.ones(len(batches))
+    linear = np.array(batches, float)
+    design = np.stack([constant, linear], 1)
     inverse = np.linalg.inv(design.T @ design)
     solution = inverse @ design.T @ needed
     # A curve that falls, or that needs no samples at a batch of 0, has no critical batch.
     if solution[0] <= 0 or solution[1] <= 0:
         return None
-    curve, freedom = design @ solution, len(batches) - 2
-    covariance = inverse * float(np.square(needed - curve).sum()) / freedom
+    curve = design @ solution
+    freedom = len(batches) - 2
+    squares = float(np.square(needed - curve).sum())
+    covariance = inverse * squares / freedom
     deviations = np.abs(needed / curve - 1)
     worst = int(deviations.argmax())
-    reach = student(freedom) * math.sqrt(covariance[0, 0])
-    low, high = float(solution[0]) - reach, float(solution[0]) + reach
+    least = float(solution[0])
+    error = math.sqrt(covariance[0, 0])
+    reach = student(freedom) * error
     return CriticalBatch(
         tuple(batches),
-        Estimate(float(solution[0]), low, high),
+        Estimate(least, least - reach, least + reach),
+        # B_crit = E_min / slope, by the formula of the curve.
         _ratio(solution, covariance, (1.0, 0.0), (0.0, 1.0), freedom),
         float(deviations[worst]),
         batches[worst],
@@ -100,14 +107,20 @@ def _ratio(
     """Fieller's interval of the ratio of two linear combinations of the coefficients."""
     import numpy as np
 
-    a, b = np.array(top), np.array(bottom)
-    over, under = float(a @ solution), float(b @ solution)
+    a = np.array(top)
+    b = np.array(bottom)
+    over = float(a @ solution)
+    under = float(b @ solution)
     # The ends solve second * r**2 - 2 * first * r + zeroth = 0.
     t2 = student(freedom) ** 2
-    second = under**2 - t2 * float(b @ covariance @ b)
-    first = over * under - t2 * float(a @ covariance @ b)
-    zeroth = over**2 - t2 * float(a @ covariance @ a)
-    root = math.sqrt(max(0.0, first**2 - second * zeroth))
+    of_under = float(b @ covariance @ b)
+    of_both = float(a @ covariance @ b)
+    of_over = float(a @ covariance @ a)
+    second = under**2 - t2 * of_under
+    first = over * under - t2 * of_both
+    zeroth = over**2 - t2 * of_over
+    discriminant = first**2 - second * zeroth
+    root = math.sqrt(max(0.0, discriminant))
     low = 0.0
     if first + root > 0:
         low = max(0.0, zeroth / (first + root))

@@ -14,13 +14,17 @@ from statistics import fmean
 def geometric_mean(values: Sequence[float]) -> float:
     """Geometric mean of positive values."""
     # Relative to the first value, so that the mean of equal values is exact.
-    logarithms = [math.log(value / values[0]) for value in values]
-    return values[0] * math.exp(fmean(logarithms))
+    first = values[0]
+    logarithms = [math.log(value / first) for value in values]
+    return first * math.exp(fmean(logarithms))
 
 
 def exponential(value: float) -> float:
     """exp(value); infinity instead of an overflow."""
-    return math.exp(value) if value < 700 else math.inf
+    # The largest double is exp(709.78).
+    if value < 700:
+        return math.exp(value)
+    return math.inf
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,8 @@ class Scale:
         if reach == 0:  # avoid the rounding error of the transform
             return centre, centre
         middle = self.forward(centre)
-        low, high = self.back(middle - reach), self.back(middle + reach)
+        low = self.back(middle - reach)
+        high = self.back(middle + reach)
         # The mean that is reported need not be the middle on the scale: an arithmetic mean on asin(sqrt(q)).
         return min(centre, low), max(centre, high)
 
@@ -58,15 +63,23 @@ ARCSINE = Scale(
 
 def quality_scale(bounded: bool | None, values: Iterable[float]) -> Scale:
     """Scale of a metric: ARCSINE if it is known to lie in [0, 1] and all finite values do, else LINEAR."""
-    finite = [value for value in values if math.isfinite(value)]
-    if bounded and all(0 <= value <= 1 for value in finite):
+    if not bounded:
+        return LINEAR
+    # A diverged run says nothing about the scale.
+    finite = filter(math.isfinite, values)
+    if all(map(ARCSINE.holds, finite)):
         return ARCSINE
     return LINEAR
 
 
 def quality_decimals(scale: Scale, values: Iterable[float]) -> int:
     """Decimals that show a fiftieth of a metric with two digits; three for metrics in [0, 1]."""
-    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    sizes = []
+    for value in values:
+        # A zero has no size to which digits could be fitted.
+        if value and math.isfinite(value):
+            sizes.append(abs(value))
     if scale is ARCSINE or not sizes:
         return 3
-    return max(0, 1 - math.floor(math.log10(fmean(sizes) / 50)))
+    fiftieth = fmean(sizes) / 50
+    return max(0, 1 - math.floor(math.log10(fiftieth)))

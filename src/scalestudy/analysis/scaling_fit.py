@@ -106,7 +106,9 @@ def _second_node(full_node: int, *, fixed: bool) -> ScalingTerm:
     where = f" for n > {full_node}"
     if fixed:
         return ScalingTerm("second node", where, lambda n: (n > full_node) * n**0)
-    return ScalingTerm("second node", f"/n{where}", lambda n: (n > full_node) * n**-1)
+    # Updates fall as 1/n, and with them how often it is paid.
+    where = f"/n{where}"
+    return ScalingTerm("second node", where, lambda n: (n > full_node) * n**-1)
 
 
 @dataclass(frozen=True)
@@ -138,27 +140,39 @@ class ScalingFit:
     @property
     def parts(self) -> dict[str, float]:
         """Coefficients of the terms in the model, by name."""
-        return {term.name: value for term, value in self._present}
+        parts = {}
+        for term, value in self._present:
+            parts[term.name] = value
+        return parts
 
     @property
     def written(self) -> str:
         """The model as text: `T(n) = 96.2 + 467/n s`."""
         # The part that does not shrink comes first, as in Amdahl's law.
-        inside = sorted(self._present, key=lambda pair: pair[0].text != "")
-        parts = [f"{units.three_digits(value)}{term.text}" for term, value in inside]
-        return f"T(n) = {' + '.join(parts)} s"
+        shrinking, parts = [], []
+        for term, value in self._present:
+            text = f"{units.three_digits(value)}{term.text}"
+            if term.text:
+                shrinking.append(text)
+            else:
+                parts.append(text)
+        return f"T(n) = {' + '.join([*parts, *shrinking])} s"
 
     @property
     def _present(self) -> list[tuple[ScalingTerm, float]]:
         """The terms in the model with their coefficients, without those that are rounding errors."""
         small = ROUNDING * max(self.coefficients)
-        pairs = zip(self.terms, self.coefficients, strict=True)
-        return [(term, value) for term, value in pairs if value > small]
+        present = []
+        for term, value in zip(self.terms, self.coefficients, strict=True):
+            if value > small:
+                present.append((term, value))
+        return present
 
     @property
     def worst(self) -> tuple[int, float]:
         """The number of workers with the largest residual, and that residual."""
-        return max(self.residuals.items(), key=lambda pair: abs(pair[1]))
+        worst = max(self.residuals, key=lambda count: abs(self.residuals[count]))
+        return worst, self.residuals[worst]
 
     @property
     def one_run(self) -> Estimate:
@@ -172,7 +186,8 @@ class ScalingFit:
 
     def seconds(self, workers: float) -> float:
         """T(n) in seconds."""
-        return float(_columns(self.terms, [workers])[0] @ np.asarray(self.coefficients))
+        shape = _columns(self.terms, [workers])[0]
+        return float(shape @ np.asarray(self.coefficients))
 
     def mean(self, workers: float) -> Estimate:
         """T(n) with the 95 % interval of the mean over many runs; no interval if the runs do not bound it."""
@@ -184,7 +199,9 @@ class ScalingFit:
         best = float(shape @ coefficients)
         if best <= 0:
             return Estimate(value)
-        allowed = least + max(self.variance, ROUNDING**2) * student(self.freedom) ** 2
+        # The squares that an F test with one degree of freedom allows: Student's quantile squared.
+        variance = max(self.variance, ROUNDING**2)
+        allowed = least + variance * student(self.freedom) ** 2
         low = self._end(shape, best, allowed, 0.8)
         high = self._end(shape, best, allowed, 1.25)
         if 0 < low < high < math.inf:
@@ -199,7 +216,8 @@ class ScalingFit:
 
         def excess(value: float) -> float:
             columns = np.vstack((self.columns, heavy * shape / value))
-            _, squares = _least_squares(columns, np.append(self.values, heavy))
+            values = np.append(self.values, heavy)
+            _, squares = _least_squares(columns, values)
             return squares - allowed
 
         # Steps away from the best value bracket the end, or show that there is none.
@@ -219,7 +237,8 @@ class ScalingFit:
         least = math.inf
         lows, highs = [], []
         for doubling in range(DOUBLINGS):
-            mean = self.mean(self.counts[0] * 2**doubling)
+            workers = self.counts[0] * 2**doubling
+            mean = self.mean(workers)
             least = min(least, mean.value or math.inf)
             if mean.low is not None and mean.high is not None:
                 lows.append(mean.low)
@@ -236,26 +255,34 @@ def fit(
 
     Returns None with fewer than three different numbers of workers, or if a time is not a positive number.
     """
-    n, times = np.asarray(counts, float), np.asarray(seconds, float)
+    n = np.asarray(counts, float)
+    times = np.asarray(seconds, float)
     different, place = np.unique(n, return_inverse=True)
     if len(different) < MINIMUM_COUNTS:
         return None
-    if not np.all(np.isfinite(times)) or np.any(times <= 0):
+    if not np.all(np.isfinite(times)):
+        return None
+    if np.any(times <= 0):
         return None
     runs = np.bincount(place)
     # Errors of times are relative: every run is divided by the geometric mean at its number of workers.
-    level = np.exp(np.bincount(place, np.log(times)) / runs)
-    columns = _columns(terms, n) / level[place][:, None]
-    values = times / level[place]
+    logarithms = np.bincount(place, np.log(times))
+    level = np.exp(logarithms / runs)
+    of_run = level[place]
+    columns = _columns(terms, n) / of_run[:, None]
+    values = times / of_run
     coefficients = _choose(columns, values, len(different))
     predicted = _columns(terms, different) @ coefficients
     # The prediction may be 0 s.
-    residuals = level / np.maximum(predicted, level * 1e-12) - 1
+    some = np.maximum(predicted, level * 1e-12)
+    residuals = level / some - 1
     largest = float(np.max(np.abs(residuals)))
     means = np.bincount(place, values) / runs
-    scatter = float(np.sum((values - means[place]) ** 2))
+    deviations = values - means[place]
+    scatter = float(np.sum(deviations**2))
     if len(n) > len(different):
-        squares = float(np.sum((columns @ coefficients - values) ** 2))
+        off = columns @ coefficients - values
+        squares = float(np.sum(off**2))
         missed, _ = _lack(squares, scatter, len(n), len(different), coefficients)
         lack_of_fit = missed < LEVEL and largest > SLIGHT
     else:
@@ -265,13 +292,14 @@ def fit(
     variance, freedom = _variance(least, scatter, len(n), len(different), free)
     # Intervals solve it hundreds of times. The triangular factor has the same sum of squares for any
     # coefficients, in a few rows instead of one for each run.
-    _, reduced = np.linalg.qr(np.column_stack((columns, values)))
+    together = np.column_stack((columns, values))
+    _, reduced = np.linalg.qr(together)
     by_count = {}
-    for count, off in zip(different, residuals, strict=True):
-        by_count[int(count)] = float(off)
+    for count, residual in zip(different, residuals, strict=True):
+        by_count[int(count)] = float(residual)
     return ScalingFit(
         terms=tuple(terms),
-        coefficients=tuple(float(value) for value in coefficients),
+        coefficients=tuple(coefficients.tolist()),
         counts=tuple(by_count),
         residuals=by_count,
         lack_of_fit=lack_of_fit,
@@ -285,7 +313,8 @@ def fit(
 def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
     """Coefficients of the chosen model, 0 for terms that are not in it, [terms]."""
     runs, terms = columns.shape
-    best, least = np.zeros(terms), math.inf
+    best = np.zeros(terms)
+    least = math.inf
     # One number of workers more than terms, so that something is left to check the model with.
     sizes = range(1, min(MOST_TERMS, counts - 1) + 1)
     if runs < FOR_CRITERION:
@@ -296,10 +325,13 @@ def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
             if _is_collinear(columns[:, chosen]):
                 continue
             coefficients, squares = _least_squares(columns[:, chosen], values)
-            criterion = runs * math.log(squares / runs + ROUNDING**2)
+            # Without the second summand, a perfect fit would have the logarithm of 0.
+            variance = squares / runs + ROUNDING**2
+            criterion = runs * math.log(variance)
             if runs >= FOR_CRITERION:
-                # The variance is a parameter too.
-                criterion += 2 * (size + 1) * runs / (runs - size - 2)
+                # The variance is a parameter too. Hurvich and Tsai (1989) correct for few runs.
+                parameters = size + 1
+                criterion += 2 * parameters * runs / (runs - parameters - 1)
             # Of models that fit alike, the first has the fewest terms.
             if criterion < least - 1e-9:
                 best, least = np.zeros(terms), criterion
@@ -325,7 +357,9 @@ def _lack(
     """
     from scipy.special import fdtrc
 
-    freedom, inside = counts - int(np.count_nonzero(coefficients)), runs - counts
+    # A coefficient at its bound of 0 takes no degree of freedom.
+    freedom = counts - int(np.count_nonzero(coefficients))
+    inside = runs - counts
     if freedom < 1 or inside < 1:
         return 1.0, 0.0
     between = max(0.0, squares - scatter) / freedom

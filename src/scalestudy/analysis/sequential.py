@@ -79,13 +79,16 @@ def compare_sequentially(
     quality: Measure, key: Key, reference: Key, margin: float, better: Better
 ) -> Look:
     """Compare two rows by the runs of both; `margin` is the accepted loss of quality."""
-    ours, theirs = quality.values[key], quality.values[reference]
+    ours = quality.values[key]
+    theirs = quality.values[reference]
     seeds = min(len(ours), len(theirs))
     within = quality.contrast(key, reference)
     if within is None:
         return Look(Estimate(None), seeds, None)
     # Other names of the blocks keep the two rows from being paired.
-    unpaired = {("reference", block): value for block, value in theirs.items()}
+    unpaired = {}
+    for block, value in theirs.items():
+        unpaired["reference", block] = value
     among = contrast(
         ours,
         unpaired,
@@ -98,7 +101,8 @@ def compare_sequentially(
     ways = [(among, level)]
     if seeds >= PAIRED_FROM:
         # Both comparisons may show a row no worse, so they share the level (Bonferroni).
-        ways = [(within, PAIRED * level), (among, (1 - PAIRED) * level)]
+        for_pairs = PAIRED * level
+        ways = [(within, for_pairs), (among, (1 - PAIRED) * level)]
     lows, highs = [], []
     for change, its_level in ways:
         interval = _interval(change, its_level)
@@ -107,16 +111,20 @@ def compare_sequentially(
             highs.append(interval.high)
     if not lows:
         return Look(Estimate(among.change), seeds, None)
-    low, high = max(lows), min(highs)
+    low = max(lows)
+    high = min(highs)
+    # The one with the smaller error is what will show a row no worse, if any does.
     sharper, its_level = min(ways, key=lambda way: way[0].error or 0.0)
     power = _predictive_power(sharper, its_level, seeds, margin, better)
     no_loss = _no_loss(sharper, better)
     if low > high:  # the two comparisons contradict each other
-        low, high = min(lows), max(highs)
+        low = min(lows)
+        high = max(highs)
     if seeds < LOOKS[0]:
         return Look(Estimate(among.change), seeds, power, no_loss)
     middle = min(max(among.change, low), high)
-    needed = seeds_needed((sharper.error or 0.0) * sqrt(seeds), margin)
+    spread = (sharper.error or 0.0) * sqrt(seeds)
+    needed = seeds_needed(spread, margin)
     return Look(Estimate(middle, low, high), seeds, power, no_loss, needed)
 
 
@@ -133,12 +141,15 @@ def seeds_needed(spread: float, margin: float) -> int:
 
     def enough(seeds: int) -> float:
         """Seeds that a normal test at the level of this look takes."""
-        return ((chance - float(ndtri(level_at(seeds)))) * spread / margin) ** 2
+        level = float(ndtri(level_at(seeds)))
+        return ((chance - level) * spread / margin) ** 2
 
     for look in LOOKS:
         if look >= enough(look):
             return look
-    return max(LOOKS[-1], ceil(enough(LOOKS[-1])))
+    # More seeds than the last look has are judged at its level.
+    beyond = ceil(enough(LOOKS[-1]))
+    return max(LOOKS[-1], beyond)
 
 
 def compare_grid(
@@ -160,8 +171,11 @@ def compare_grid(
     found = quality.contrast(key, reference)
     if found is None:
         return Estimate(None), None
-    seeds = max(FEWEST, min(len(quality.values[key]), len(quality.values[reference])))
-    earlier = sorted({look for look in looks if FEWEST <= look < seeds})
+    ours = len(quality.values[key])
+    theirs = len(quality.values[reference])
+    seeds = max(FEWEST, min(ours, theirs))
+    earlier = [look for look in sorted(set(looks)) if FEWEST <= look < seeds]
+    # What was planned below the present number was looked at; looks in between are not recorded.
     change = _interval(found, grid_level((*earlier, seeds)))
     if found.error is None or margin <= 0:
         return change, None
@@ -184,8 +198,11 @@ def _interval(change: Contrast, level: float) -> Estimate:
 
     if change.error is None or change.freedom <= 0:
         return Estimate(change.change)
-    reach = float(stdtrit(change.freedom, 1 - level)) * change.error
-    return Estimate(change.change, change.change - reach, change.change + reach)
+    quantile = float(stdtrit(change.freedom, 1 - level))
+    reach = quantile * change.error
+    low = change.change - reach
+    high = change.change + reach
+    return Estimate(change.change, low, high)
 
 
 def _no_loss(change: Contrast, better: Better) -> float | None:
@@ -217,13 +234,18 @@ def _predictive_power(
     # The comparison keeps its share of the level, see `PAIRED`.
     last_level = level * level_at(LOOKS[-1]) / level_at(seeds)
     needed = -float(ndtri(last_level)) * last_error
-    return float(ndtr((distance - needed) / sqrt(change.error**2 - last_error**2)))
+    # What the estimate will still move by until then.
+    spread = sqrt(change.error**2 - last_error**2)
+    return float(ndtr((distance - needed) / spread))
 
 
 def level_at(seeds: int) -> float:
     """One-sided level of the last look at or before a number of seeds."""
-    passed = [look for look in LOOKS if look <= seeds]
-    return levels()[max(passed, default=LOOKS[0])]
+    last = LOOKS[0]
+    for look in LOOKS:
+        if look <= seeds:
+            last = look
+    return levels()[last]
 
 
 @cache
@@ -249,22 +271,27 @@ def _levels(looks: Sequence[int], spent_at: Callable[[int], float]) -> dict[int,
     # look lose less than rounding does.
     grid = np.linspace(-9.0, 9.0, 1801) * sqrt(looks[-1])
     width = float(grid[1] - grid[0])
-    density = np.exp(-(grid**2) / looks[0] / 2) / sqrt(2 * np.pi * looks[0])
+    exponent = -(grid**2) / looks[0] / 2
+    density = np.exp(exponent) / sqrt(2 * np.pi * looks[0])
     levels: dict[int, float] = {}
     spent = 0.0
     for before, look in pairwise((looks[0], *looks)):
         if look > before:
             # The seeds since the last look add a normal value with their number as its variance.
             steps = np.arange(-600, 601) * width
-            kernel = np.exp(-(steps**2) / (look - before) / 2)
+            exponent = -(steps**2) / (look - before) / 2
+            kernel = np.exp(exponent)
             density = np.convolve(density, kernel / kernel.sum(), "same")
         due = spent_at(look) - spent
         # The boundary has what is due of this look above it; linear between two points of the grid.
         tail = np.cumsum(density[::-1])[::-1] * width
         place = int(np.searchsorted(-tail, -due))
-        part = (due - tail[place]) / (tail[place - 1] - tail[place])
+        above = tail[place]
+        below = tail[place - 1]
+        part = (due - above) / (below - above)
         edge = float(grid[place] - width * part)
         levels[look] = float(ndtr(-edge / sqrt(look)))
+        # Studies beyond the boundary have ended, and take no part in later looks.
         density = np.where(grid < edge, density, 0.0)
         spent += due
     return levels

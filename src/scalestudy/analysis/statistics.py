@@ -34,10 +34,12 @@ def mean(
     if not all(map(scale.holds, values)):
         return Estimate(fmean(values))
     centre = scale.centre(values)
-    single = run_variance([scale.forward(value) for value in values], design)
+    on_scale = [*map(scale.forward, values)]
+    single = run_variance(on_scale, design)
     if single is None:
         return Estimate(centre)
-    reach = student(single.freedom) * math.sqrt(single.value / len(values))
+    error = math.sqrt(single.value / len(values))
+    reach = student(single.freedom) * error
     return Estimate(centre, *scale.ends(centre, reach))
 
 
@@ -61,31 +63,32 @@ def contrast(
         between: Variance of what all runs of a row share, such as its hour, if the rows were not run
             together; see `analysis.rounds`.
     """
-    same_design = design if design and design is their_design else None
-    residual = same_design.residual if same_design else None
-    common = [block for block in ours if block in theirs]
-    single_pair = len(common) == 1 and min(len(ours), len(theirs)) == 1
-    if len(common) > 1 or (single_pair and residual):
+    same_design = residual = None
+    if design is not None and design is their_design:
+        same_design, residual = design, design.residual
+    changes = [ours[block] - theirs[block] for block in ours if block in theirs]
+    single_pair = len(changes) == 1 and min(len(ours), len(theirs)) == 1
+    if len(changes) > 1 or (single_pair and residual is not None):
         # A difference has the variance of two runs.
-        changes = [ours[block] - theirs[block] for block in common]
         single = moderate(changes, residual, per_run=2.0)
         assert single is not None
         error = math.sqrt(2 * single.value / len(changes))
         return Contrast(fmean(changes), error, single.freedom, len(changes))
+    # Without pairs, or with one that would leave other runs out.
     change = fmean(ours.values()) - fmean(theirs.values())
     first = run_variance([*ours.values()], design)
     second = run_variance([*theirs.values()], their_design)
     if first is None or second is None:
         return Contrast(change)
-    total = add_variances(
-        Variance(first.value / len(ours), first.freedom),
-        Variance(second.value / len(theirs), second.freedom),
-    )
+    of_ours = Variance(first.value / len(ours), first.freedom)
+    of_theirs = Variance(second.value / len(theirs), second.freedom)
+    total = add_variances(of_ours, of_theirs)
     if same_design:
         # Both variances contain the common one, which has no more degrees than it was estimated with.
         freedom = min(total.freedom, same_design.within.freedom)
         total = total._replace(freedom=freedom)
     if between is not None:
         # Each row has its own hour.
-        total = add_variances(total, Variance(2 * between.value, between.freedom))
+        hours = Variance(2 * between.value, between.freedom)
+        total = add_variances(total, hours)
     return Contrast(change, math.sqrt(total.value), total.freedom)

@@ -56,31 +56,43 @@ def design_of(rows: Sequence[Values]) -> Design | None:
     """
     import numpy as np
 
+    # A single run has no spread of its own.
     rows = [values for values in rows if len(values) > 1]
     if not rows:
         return None
-    packed = np.full((len(rows), max(map(len, rows))), np.nan)
+    longest = max(map(len, rows))
+    packed = np.full((len(rows), longest), np.nan)
     for line, values in zip(packed, rows, strict=True):
         line[: len(values)] = [*values.values()]
-    floor = (ROUNDING * float(np.nanmax(np.abs(packed)))) ** 2
-    own = _common(packed, floor, np.arange(len(rows))[None])
+    largest = float(np.nanmax(np.abs(packed)))
+    floor = (ROUNDING * largest) ** 2
+    itself = np.arange(len(rows))
+    own = _common(packed, floor, itself[None])
     # Blocks cancel in the difference of two rows: what is left is the residual.
     table = _by_shared_block(rows)
     first, second = _pairs(len(rows))
-    pairs = _common(table[first] - table[second], floor, np.stack([first, second]))
+    differences = table[first] - table[second]
+    pairs = _common(differences, floor, np.stack([first, second]))
     assert own is not None
     if pairs is None:
         return Design(own, None)
     # The mean over all pairs is the residual mean square of row + block, which has this many degrees.
-    of_all = len(rows) * (len(rows) - 1) / 2 / len(first)
-    residual = Variance(pairs.value / 2, 2 * pairs.freedom * of_all / len(rows))
+    every_pair = len(rows) * (len(rows) - 1) / 2
+    of_all = every_pair / len(first)
+    degrees = 2 * pairs.freedom * of_all / len(rows)
+    # A difference has the variance of two runs.
+    residual = Variance(pairs.value / 2, degrees)
     # Runs of one block are no independent draws, so the variance that includes its effect has fewer degrees.
-    return Design(own._replace(freedom=_satterthwaite(own, residual)), residual)
+    within = own._replace(freedom=_satterthwaite(own, residual))
+    return Design(within, residual)
 
 
 def run_variance(values: Sequence[float], design: Design | None) -> Variance | None:
     """Variance of a run about its row's mean; None for a single run without a design."""
-    return moderate(values, design.within if design else None)
+    common = None
+    if design is not None:
+        common = design.within
+    return moderate(values, common)
 
 
 def moderate(
@@ -98,25 +110,32 @@ def moderate(
     own = _variance(values) / per_run
     if common is None:
         return Variance(own, freedom)
-    value = (PRIOR * common.value + freedom * own) / (PRIOR + freedom)
-    return Variance(value, min(PRIOR + freedom, common.freedom))
+    weight = PRIOR + freedom
+    value = (PRIOR * common.value + freedom * own) / weight
+    # The degrees of a row are part of the common ones, so that it has no more than these.
+    return Variance(value, min(weight, common.freedom))
 
 
 def add_variances(first: Variance, second: Variance) -> Variance:
     """Sum of two independent variances (Welch 1947)."""
     total = first.value + second.value
     if not total:
+        # Without any spread, Welch's formula would divide zero by zero.
         return Variance(0.0, min(first.freedom, second.freedom))
-    shares = first.value / total, second.value / total
-    inverse = shares[0] ** 2 / first.freedom + shares[1] ** 2 / second.freedom
-    return Variance(total, 1 / inverse)
+    first_share = first.value / total
+    second_share = second.value / total
+    of_first = first_share**2 / first.freedom
+    of_second = second_share**2 / second.freedom
+    return Variance(total, 1 / (of_first + of_second))
 
 
 def _by_shared_block(rows: Sequence[Values]) -> "Any":
     """Values [rows, blocks] of the blocks that several rows share; missing values are NaN."""
     import numpy as np
 
-    counts = Counter(block for row in rows for block in row)
+    counts: Counter[Any] = Counter()
+    for row in rows:
+        counts.update(row.keys())
     places: dict[Any, int] = {}
     for block, count in counts.items():
         if count > 1:
@@ -135,8 +154,10 @@ def _pairs(count: int) -> "tuple[Any, Any]":
 
     if count <= MOST_PAIRED:
         return np.triu_indices(count, 1)
+    # All pairs of the thousands of rows of an imported table took gigabytes.
     first = np.repeat(np.arange(count), NEIGHBOURS)
-    return first, (first + np.tile(np.arange(1, NEIGHBOURS + 1), count)) % count
+    steps = np.tile(np.arange(1, NEIGHBOURS + 1), count)
+    return first, (first + steps) % count
 
 
 def _common(values: "Any", floor: float, members: "Any") -> Variance | None:
@@ -149,15 +170,18 @@ def _common(values: "Any", floor: float, members: "Any") -> Variance | None:
 
     counts = (~np.isnan(values)).sum(1)
     known = counts > 1
-    values, freedom, members = values[known], counts[known] - 1, members[:, known]
-    if not len(values):
+    if not known.any():
         return None
+    values, members = values[known], members[:, known]
+    freedom = counts[known] - 1
     deviations = values - np.nanmean(values, 1, keepdims=True)
     variances = np.nansum(deviations**2, 1) / freedom
     # Equal values may differ by a rounding error, which would pass for a spread.
     variances[variances <= floor] = 0.0
-    limited = np.minimum(variances, WIDEST**2 * _of_median_row(variances, members))
-    return Variance(float(np.average(limited, weights=freedom)), float(freedom.sum()))
+    most = WIDEST**2 * _of_median_row(variances, members)
+    limited = np.minimum(variances, most)
+    mean = np.average(limited, weights=freedom)
+    return Variance(float(mean), float(freedom.sum()))
 
 
 def _of_median_row(variances: "Any", members: "Any") -> float:
@@ -168,10 +192,12 @@ def _of_median_row(variances: "Any", members: "Any") -> float:
     """
     import numpy as np
 
-    rows, repeated = members.ravel(), np.tile(variances, len(members))
+    rows = members.ravel()
+    repeated = np.tile(variances, len(members))
     order = np.lexsort((repeated, rows))
     _, starts, sizes = np.unique(rows[order], return_index=True, return_counts=True)
-    of_rows = np.sort(repeated[order][starts + (sizes - 1) // 2])
+    middles = starts + (sizes - 1) // 2
+    of_rows = np.sort(repeated[order][middles])
     return float(of_rows[(len(of_rows) - 1) // 2])
 
 
@@ -184,8 +210,11 @@ def _satterthwaite(within: Variance, residual: Variance) -> float:
     squares = within.value * within.freedom
     if not squares or of_blocks <= 0:
         return within.freedom
+    # By chance the residual may have more squares than all runs about their means.
     share = min(1.0, residual.value * residual.freedom / squares)
-    return 1 / ((1 - share) ** 2 / of_blocks + share**2 / residual.freedom)
+    of_rest = (1 - share) ** 2 / of_blocks
+    of_residual = share**2 / residual.freedom
+    return 1 / (of_rest + of_residual)
 
 
 def _variance(values: Sequence[float]) -> float:
@@ -194,4 +223,5 @@ def _variance(values: Sequence[float]) -> float:
     if min(values) == max(values):
         return 0.0
     centre = fmean(values)
-    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
+    squares = [(value - centre) ** 2 for value in values]
+    return math.fsum(squares) / (len(values) - 1)
