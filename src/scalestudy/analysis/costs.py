@@ -16,6 +16,7 @@ from typing import NamedTuple
 from scalestudy.analysis.measures import gpu_names
 from scalestudy.analysis.runs import Run
 from scalestudy.plugins.strategies import is_timed
+from scalestudy.store.records import GpuUse
 
 KINDS = {
     "float32": "float32",
@@ -44,8 +45,9 @@ def peak_of(runs: Sequence[Run]) -> Peak:
     if len(names) > 1:
         return Peak(reason=f"runs computed on unlike GPUs ({', '.join(sorted(names))})")
     kinds = {KINDS.get(run.result.precision or "") for run in runs}
-    kind = kinds.pop() if len(kinds) == 1 else None
-    if kind is None:
+    kind = kinds.pop()
+    # No kind is left if all runs computed alike.
+    if kinds or kind is None:
         return Peak(reason="the arithmetic of a run was not recorded")
     (name,) = names
     value = device_peak(name, kind)
@@ -60,7 +62,9 @@ def device_peak(name: str, kind: str) -> float | None:
     `name` is the driver's name, such as "NVIDIA A100-SXM4-80GB"; `kind` is one of the values of `KINDS`.
     """
     value = _entry(name).get(kind)
-    return float(value) * TERA if isinstance(value, int | float) else None
+    if not isinstance(value, int | float):
+        return None
+    return float(value) * TERA
 
 
 def may_have_tf32(name: str) -> bool:
@@ -131,33 +135,45 @@ def cost_columns() -> tuple[str, ...]:
 def costs_of(runs: Sequence[Run]) -> Costs:
     """Mean cost of a row's runs."""
     results = [run.result for run in runs]
-    gpus = [use for result in results for use in result.gpus]
+    gpus: list[GpuUse] = []
+    for result in results:
+        gpus += result.gpus
     timed = is_timed(results[0].implementation)
-    # One device computes all virtual workers in turn.
-    devices = results[0].workers if timed else 1
+    devices = results[0].workers
+    if not timed:
+        # One device computes all virtual workers in turn.
+        devices = 1
     joules = _gpu_joules(runs)
     watt_hours = None
     if joules is not None:
         watt_hours = joules / JOULES
-    flops = mean_of(result.flops_per_sample for result in results)
+    flops = mean_of([result.flops_per_sample for result in results])
+    throughput = mean_of([result.throughput for result in results])
     flops_per_second = None
-    if timed:
-        flops_per_second = _product(
-            flops, mean_of(result.throughput for result in results)
-        )
+    if timed and flops is not None and throughput is not None:
+        flops_per_second = flops * throughput
     peak = peak_of(runs)
     mfu = None
     if flops_per_second is not None and peak.value:
         mfu = flops_per_second / (devices * peak.value)
+    cpu_percents = []
+    memories = []
+    node_hours = []
+    device_hours = []
+    for run in runs:
+        cpu_percents.append(mean_of(run.result.cpu_percent))
+        memories.append(_largest(run.result.peak_memory_bytes))
+        node_hours.append(_hours(run, len(run.result.nodes) or None))
+        device_hours.append(_hours(run, devices))
     return Costs(
-        gpu_percent=mean_of(use.percent for use in gpus),
+        gpu_percent=mean_of([use.percent for use in gpus]),
         gpu_joules=joules,
-        cpu_percent=mean_of(mean_of(result.cpu_percent) for result in results),
-        peak_memory_bytes=_largest(_largest(r.peak_memory_bytes) for r in results),
-        gpu_memory_bytes=_largest(use.allocated_bytes for use in gpus),
+        cpu_percent=mean_of(cpu_percents),
+        peak_memory_bytes=_largest(memories),
+        gpu_memory_bytes=_largest([use.allocated_bytes for use in gpus]),
         watt_hours=watt_hours,
-        node_hours=mean_of(_hours(run, len(run.result.nodes) or None) for run in runs),
-        device_hours=mean_of(_hours(run, devices) for run in runs),
+        node_hours=mean_of(node_hours),
+        device_hours=mean_of(device_hours),
         flops_per_sample=flops,
         flops_per_second=flops_per_second,
         peak_flops_per_second=peak.value,
@@ -166,23 +182,23 @@ def costs_of(runs: Sequence[Run]) -> Costs:
     )
 
 
-def _product(first: float | None, second: float | None) -> float | None:
-    if first is None or second is None:
-        return None
-    return first * second
-
-
 def _complete(values: Iterable[float | None]) -> list[float]:
     """Return the values, or none if any of them is unknown."""
-    every = list(values)
-    numbers = [value for value in every if value is not None]
-    return numbers if len(numbers) == len(every) else []
+    numbers = []
+    for value in values:
+        # A mean over the others would be of other runs than its neighbours in the table.
+        if value is None:
+            return []
+        numbers.append(value)
+    return numbers
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:
     """Return the mean; None if there are no values or any of them is unknown."""
     numbers = _complete(values)
-    return fmean(numbers) if numbers else None
+    if not numbers:
+        return None
+    return fmean(numbers)
 
 
 def _largest(values: Iterable[float | None]) -> float | None:
@@ -196,9 +212,11 @@ def _gpu_joules(runs: Sequence[Run]) -> float | None:
     """
     sums: list[float | None] = []
     for run in runs:
-        numbers = _complete(use.joules for use in run.result.gpus)
-        known = bool(numbers) and _is_whole(run)
-        sums.append(sum(numbers) if known else None)
+        numbers = _complete([use.joules for use in run.result.gpus])
+        if numbers and _is_whole(run):
+            sums.append(sum(numbers))
+        else:
+            sums.append(None)
     return mean_of(sums)
 
 
@@ -219,14 +237,16 @@ def _why(runs: Sequence[Run], peak: Peak, flops: float | None) -> str | None:
     reasons = []
     for run in runs:
         for rank in run.ranks:
-            reasons += [f"{name}: {why}" for name, why in rank.unmeasured.items()]
+            for name, why in rank.unmeasured.items():
+                reasons.append(f"{name}: {why}")
     if not all(map(_is_whole, runs)):
         reasons.append("energy: of a resumed run only the last process is known")
-    uncounted = sorted({name for run in runs for name in run.result.flops_uncounted})
+    uncounted: set[str] = set()
+    for run in runs:
+        uncounted.update(run.result.flops_uncounted)
     if uncounted:
-        reasons.append(
-            f"flops_per_sample: of {', '.join(uncounted)} the products are not counted"
-        )
+        names = ", ".join(sorted(uncounted))
+        reasons.append(f"flops_per_sample: of {names} the products are not counted")
     if flops is not None and peak.reason:
         reasons.append(f"mfu: {peak.reason}")
     return "; ".join(dict.fromkeys(reasons)) or None

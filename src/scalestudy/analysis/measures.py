@@ -6,9 +6,10 @@ design: qualities by one metric, for rows whose runs all learned; times of real 
 virtual and of asynchronous workers, and never of oversubscribed runs.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from math import isclose
 from typing import Literal, TypeVar
 
@@ -77,7 +78,8 @@ class Measure:
         """Mean over a row's runs: geometric on the logarithmic scale, else arithmetic."""
         if key not in self._means:
             values = [*self.values[key].values()]
-            self._means[key] = mean(values, self.scales[key], self.of_means[key])
+            design = self.of_means[key]
+            self._means[key] = mean(values, self.scales[key], design)
         return self._means[key]
 
     @cached_property
@@ -97,10 +99,12 @@ class Measure:
         return {}
 
     def _contrast(self, key: Key, reference: Key) -> Contrast | None:
-        ours, theirs = self.values[key], self.values[reference]
+        ours = self.values[key]
+        theirs = self.values[reference]
         if not ours or not theirs:
             return None
-        if not all(map(self.differences.holds, [*ours.values(), *theirs.values()])):
+        every = [*ours.values(), *theirs.values()]
+        if not all(map(self.differences.holds, every)):
             return None
         between = None
         if self.rounds.apart(key, reference):
@@ -116,7 +120,9 @@ class Measure:
     def difference(self, key: Key, reference: Key) -> Estimate:
         """A row's arithmetic mean minus the reference's."""
         compared = self.contrast(key, reference)
-        return NOTHING if compared is None else compared.estimate
+        if compared is None:
+            return NOTHING
+        return compared.estimate
 
     def ratio(self, key: Key, reference: Key) -> Estimate:
         """Ratio of two rows' geometric means."""
@@ -135,16 +141,19 @@ def build_measure(
     Without `rounds`, all runs of a block were taken in one round.
     """
     rounds = rounds or Rounds()
-    named = {key: rounds.named(key, row) for key, row in values.items()}
+    named = {}
+    for key, row in values.items():
+        named[key] = rounds.named(key, row)
     of_means: dict[Key, Design | None] = dict.fromkeys(values)
     of_differences: dict[Key, Design | None] = dict.fromkeys(values)
     for keys in alike:
-        compared = _design(keys, named, lambda _: differences)
+        compared = _design(keys, named, dict.fromkeys(keys, differences))
         of_differences |= compared
+        # On the same scale it is the same design, and a design takes most of the time.
         if all(scales[key] is differences for key in keys):
-            of_means |= compared  # the same design on the same scale
+            of_means |= compared
         else:
-            of_means |= _design(keys, named, lambda key: scales[key])
+            of_means |= _design(keys, named, scales)
     return Measure(values, scales, differences, of_means, of_differences, rounds)
 
 
@@ -168,18 +177,22 @@ def measure_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
 
 
 def _design(
-    keys: Sequence[Key], values: Mapping[Key, Values], scale: Callable[[Key], Scale]
+    keys: Sequence[Key], values: Mapping[Key, Values], scales: Mapping[Key, Scale]
 ) -> dict[Key, Design | None]:
     """The design of `keys`, for each row that belongs to it."""
     on_scale: dict[Key, Values] = {}
     for key in keys:
-        if all(map(scale(key).holds, values[key].values())):
-            on_scale[key] = _on(scale(key), values[key])
+        # A row with a value outside its scale, as a throughput of 0, has no spread on it.
+        if all(map(scales[key].holds, values[key].values())):
+            on_scale[key] = _on(scales[key], values[key])
     return dict.fromkeys(on_scale, design_of([*on_scale.values()]))
 
 
 def _on(scale: Scale, values: Values) -> Values:
-    return {block: scale.forward(value) for block, value in values.items()}
+    on_scale = {}
+    for block, value in values.items():
+        on_scale[block] = scale.forward(value)
+    return on_scale
 
 
 def gather_keys(keys: Iterable[Key], of: Callable[[Key], T]) -> dict[T, list[Key]]:
@@ -239,27 +252,42 @@ class Measures:
             return self.throughput
         rates = {}
         for key, runs in self.groups.items():
-            rates[key] = values_of(timed_runs(runs), _rate_of(self.bases[key]))
+            rate = _rate_of(self.bases[key])
+            rates[key] = values_of(timed_runs(runs), rate)
         return measure_times(self.groups, rates)
 
     @cached_property
     def sequential(self) -> bool:
         """Whether seeds were added until a verdict stood, so that levels for repeated looks are due."""
-        return any(run.is_timing for runs in self.groups.values() for run in runs)
+        return any(run.is_timing for run in _every_run(self.groups))
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
         """Numbers of seeds that the study has had, as its runs recorded them when they were started."""
-        planned = {run.result.blocks for runs in self.trained.values() for run in runs}
-        return tuple(sorted(blocks for blocks in planned if blocks is not None))
+        planned = set()
+        for run in _every_run(self.trained):
+            if run.result.blocks is not None:
+                planned.add(run.result.blocks)
+        return tuple(sorted(planned))
+
+
+def _every_run(groups: Groups) -> Iterator[Run]:
+    """The runs of all rows, row by row."""
+    return chain.from_iterable(groups.values())
 
 
 def measure_rows(groups: RunsByRow, planned: PlannedTraining | None = None) -> Measures:
     """Measure every quantity over the rows of a study; prices are of the `planned` training, else of its own."""
-    by_metric = gather_keys(groups, lambda key: groups[key][0].result.metric).values()
+
+    def metric_of(key: Key) -> str:
+        return groups[key][0].result.metric
+
+    by_metric = gather_keys(groups, metric_of).values()
     senses: dict[Key, Sense] = {}
     for keys in by_metric:
-        runs = [run for key in keys for run in groups[key]]
+        runs: list[Run] = []
+        for key in keys:
+            runs += groups[key]
         senses |= dict.fromkeys(keys, quality_sense(runs))
     updates = equal_updates(groups)
     trained: Groups = _trainings(groups, updates)
@@ -270,14 +298,20 @@ def measure_rows(groups: RunsByRow, planned: PlannedTraining | None = None) -> M
     fails_everywhere = _fail_everywhere(trained, failed)
     if fails_everywhere:
         # A seed that fails whatever the number of workers says nothing about that number.
-        trained = {key: _without(runs, failed[key]) for key, runs in trained.items()}
-        failed = {key: [] for key in trained}
+        trained = _without_failed(trained, failed)
+        failed = dict.fromkeys(trained, ())
         qualities, scales, digits = _qualities(trained, by_metric, senses)
     learned = []
     for keys in by_metric:
         # Rows with equal updates count once in a design.
-        learned.append([k for k in keys if not failed[k] and updates[k] == k])
+        alone = [key for key in keys if updates[key] == key]
+        learned.append([key for key in alone if not failed[key]])
     quality = build_measure(qualities, scales, learned, LINEAR)
+    # A row that was not trained itself takes the design of the row with its updates.
+    of_means, of_differences = {}, {}
+    for key in groups:
+        of_means[key] = quality.of_means[updates[key]]
+        of_differences[key] = quality.of_differences[updates[key]]
     wall_seconds = _times(groups, lambda run: run.wall_seconds)
     planned_times = wall_seconds
     if planned is not None and not planned.as_measured:
@@ -286,14 +320,7 @@ def measure_rows(groups: RunsByRow, planned: PlannedTraining | None = None) -> M
         groups=groups,
         wall_seconds=wall_seconds,
         planned_seconds=planned_times,
-        quality=replace(
-            quality,
-            # A row that was not trained itself takes the design of the row with its updates.
-            of_means={key: quality.of_means[updates[key]] for key in groups},
-            of_differences={
-                key: quality.of_differences[updates[key]] for key in groups
-            },
-        ),
+        quality=replace(quality, of_means=of_means, of_differences=of_differences),
         bases=_bases(groups),
         senses=senses,
         digits=digits,
@@ -308,15 +335,21 @@ def _trainings(
     groups: RunsByRow, updates: Mapping[Key, Key]
 ) -> dict[Key, Sequence[Run]]:
     """Trainings that tell the quality of each row: those of all rows with equal updates."""
-    by_updates: dict[Key, list[Run]] = {key: [] for key in updates.values()}
+    by_updates: dict[Key, list[Run]] = {}
     for key, runs in groups.items():
-        by_updates[updates[key]] += [run for run in runs if not run.is_timing]
-    return {key: by_updates[updates[key]] for key in groups}
+        members = by_updates.setdefault(updates[key], [])
+        members += [run for run in runs if not run.is_timing]
+    trained: dict[Key, Sequence[Run]] = {}
+    for key in groups:
+        trained[key] = by_updates[updates[key]]
+    return trained
 
 
 def _times(groups: Groups, value: Callable[[Run], float | None]) -> Measure:
     """A time or rate of every row, from the runs whose times count."""
-    values = {key: values_of(timed_runs(runs), value) for key, runs in groups.items()}
+    values = {}
+    for key, runs in groups.items():
+        values[key] = values_of(timed_runs(runs), value)
     return measure_times(groups, values)
 
 
@@ -330,8 +363,12 @@ def _qualities(
     scales: dict[Key, Scale] = {}
     digits: dict[Key, int] = {}
     for keys in by_metric:
-        values = [value for key in keys for value in qualities[key].values()]
-        scale = quality_scale(all(senses[key].bounded for key in keys), values)
+        values: list[float] = []
+        for key in keys:
+            values += qualities[key].values()
+        # One scale for all rows of a metric, since they are compared.
+        bounded = all(senses[key].bounded for key in keys)
+        scale = quality_scale(bounded, values)
         scales |= dict.fromkeys(keys, scale)
         digits |= dict.fromkeys(keys, quality_decimals(scale, values))
     return qualities, scales, digits
@@ -341,18 +378,27 @@ def _fail_everywhere(
     trained: Groups, failed: Mapping[Key, Sequence[FailedRun]]
 ) -> dict[Key, int]:
     """Failed runs of each trained row, if some but less than half of every row's runs fail; else nothing."""
-    rows = [key for key, runs in trained.items() if runs]
-    if len(rows) < 2:
-        return {}
-    for key in rows:
-        if not 0 < len(failed[key]) < len(trained[key]) / 2:
+    counts = {}
+    for key, runs in trained.items():
+        if not runs:
+            continue
+        if not 0 < len(failed[key]) < len(runs) / 2:
             return {}
-    return {key: len(failed[key]) for key in rows}
+        counts[key] = len(failed[key])
+    # A single row does not tell whether its workers are the cause.
+    if len(counts) < 2:
+        return {}
+    return counts
 
 
-def _without(runs: Sequence[Run], failed: Sequence[FailedRun]) -> list[Run]:
-    seeds = {run.seed for run in failed}
-    return [run for run in runs if seed_of(run) not in seeds]
+def _without_failed(
+    trained: Groups, failed: Mapping[Key, Sequence[FailedRun]]
+) -> dict[Key, Sequence[Run]]:
+    learned: dict[Key, Sequence[Run]] = {}
+    for key, runs in trained.items():
+        seeds = {run.seed for run in failed[key]}
+        learned[key] = [run for run in runs if seed_of(run) not in seeds]
+    return learned
 
 
 def gpu_names(runs: Sequence[Run]) -> frozenset[str]:
@@ -371,7 +417,9 @@ def measure_planned(groups: Groups, planned: PlannedTraining) -> Measure:
 
 
 def _inverse(seconds: float | None) -> float | None:
-    return 1 / seconds if seconds else None
+    if not seconds:
+        return None
+    return 1 / seconds
 
 
 def _rate_of(basis: Basis) -> Callable[[Run], float | None]:
@@ -391,7 +439,8 @@ def _bases(groups: Groups) -> dict[Key, Basis]:
     """Basis of each row's rate, the same for all rows of a variant; our own rows always use throughput."""
     bases: dict[Key, Basis] = dict.fromkeys(groups, "throughput")
     for keys in gather_keys(groups, lambda key: key.variant).values():
-        if not all(run.foreign for key in keys for run in groups[key]):
+        # Our own runs record their samples, so that a missing throughput means something there.
+        if not all(map(_is_foreign, [groups[key] for key in keys])):
             continue
         # The quantity that most rows of the variant have.
         counts: dict[Basis, int] = {}
@@ -399,8 +448,13 @@ def _bases(groups: Groups) -> dict[Key, Basis]:
             rate = _rate_of(basis)
             known = [key for key in keys if values_of(groups[key], rate)]
             counts[basis] = len(known)
-        bases |= dict.fromkeys(keys, max(counts, key=lambda basis: counts[basis]))
+        most = max(counts, key=lambda basis: counts[basis])
+        bases |= dict.fromkeys(keys, most)
     return bases
+
+
+def _is_foreign(runs: Sequence[Run]) -> bool:
+    return all(run.foreign for run in runs)
 
 
 def engines_of(groups: Groups) -> dict[Key, str]:
@@ -414,8 +468,11 @@ def engines_of(groups: Groups) -> dict[Key, str]:
 
 def why_oversubscribed(runs: Sequence[Run]) -> str | None:
     """Why the times of these runs cannot be used for speed-up; None if those of one of them can."""
-    reasons = [run.result.oversubscribed for run in runs]
-    return reasons[0] if all(reasons) else None
+    # Otherwise the times are those of the runs that were not.
+    for run in runs:
+        if not run.result.oversubscribed:
+            return None
+    return runs[0].result.oversubscribed
 
 
 def timed_runs(runs: Sequence[Run]) -> Sequence[Run]:
@@ -459,11 +516,15 @@ def find_baseline(key: Key, groups: RunsByRow, timed: bool = False) -> Key | Non
 
     for strategy in (key.strategy, *references(engine)):
         single = replace(key, strategy=strategy, workers=1)
-        if single not in groups or groups[single][0].result.engine != engine:
+        if single not in groups:
+            continue
+        # Engines differ in more than their strategies: a speed-up over another one's worker would mix both.
+        if groups[single][0].result.engine != engine:
             continue
         if is_usable(single):
             return single
-    series = [row for row in groups.by_series.get(key.series, ()) if is_usable(row)]
+    in_series = groups.by_series.get(key.series, ())
+    series = [row for row in in_series if is_usable(row)]
     # A one-worker row that is not usable leaves no baseline: a relative one would hide it.
     if len(series) < 2 or key.on(1) in groups:
         return None
@@ -537,7 +598,8 @@ def _agree(
     """Whether the losses of all common seeds are equal but for rounding."""
     common = ours.keys() & theirs.keys()
     for seed in common:
-        one, other = ours[seed].losses, theirs[seed].losses
+        one = ours[seed].losses
+        other = theirs[seed].losses
         if len(one) != len(other):
             return False
         for loss, its_loss in zip(one, other, strict=True):

@@ -15,8 +15,12 @@ def nearest_passed_over(decision: Decision, most: int) -> list[PassedOver]:
     choice = decision.choice
     if choice is None:
         return []
-    alike = [row for row in decision.passed_over if row.key.variant == choice.variant]
-    larger = [row.key.workers for row in alike if row.key.workers > choice.workers]
+    alike, larger = [], []
+    for row in decision.passed_over:
+        if row.key.variant == choice.variant:
+            alike.append(row)
+            if row.key.workers > choice.workers:
+                larger.append(row.key.workers)
     counts = {choice.workers, min(larger, default=choice.workers)}
     near = [row for row in alike if row.key.workers in counts]
     if near:

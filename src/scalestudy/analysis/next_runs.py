@@ -152,8 +152,13 @@ def next_runs(
     limits = limits or Limits()
     if times := _missing_times(known):
         return times
-    timed = [key for key in known.rows if known.measures.wall_seconds.values.get(key)]
-    healthy = [key for key in timed if not known.measures.failed.get(key)]
+    timed, healthy = [], []
+    for key in known.rows:
+        if known.measures.wall_seconds.values.get(key):
+            timed.append(key)
+            # The report advises no row of which more runs fail than of the smallest.
+            if not known.measures.failed.get(key):
+                healthy.append(key)
     if missing := _why_no_times(known, timed, healthy):
         return Ended(False, missing)
     reference = _reference(known, healthy)
@@ -167,9 +172,7 @@ def next_runs(
         return batch
     if until == "timed":
         return _timed(known, unsettled, reference)
-    fewest = min(key.workers for key in healthy)
-    smallest = [key for key in healthy if key.workers == fewest]
-    root = min(smallest, key=known.cost)
+    root = _cheapest_of_fewest(known, healthy)
     candidates = _candidates(known, healthy, reference, root)
     step = _quality(known, candidates, root, left, limits)
     if isinstance(step, Ended) and step.decided:
@@ -178,6 +181,13 @@ def next_runs(
             if _is_vague(known, key, reference):
                 return Ended(False, f"the times of {key.label} are too uncertain")
     return step
+
+
+def _cheapest_of_fewest(known: Known, keys: Sequence[Key]) -> Key:
+    """The cheapest of the rows with the fewest workers, which qualities are compared with."""
+    fewest = min(key.workers for key in keys)
+    smallest = [key for key in keys if key.workers == fewest]
+    return min(smallest, key=known.cost)
 
 
 def _missing_times(known: Known) -> Batch | None:
@@ -207,10 +217,15 @@ def _more_timings(
 
     The reference is timed with them while it has no more runs: an efficiency is a ratio of two times.
     """
-    again = [key for key in unsettled if known.timing_count(key) < MOST_BLOCKS]
+    again, counts = [], []
+    for key in unsettled:
+        count = known.timing_count(key)
+        if count < MOST_BLOCKS:
+            again.append(key)
+            counts.append(count)
     if not again:
         return None
-    blocks = min(known.timing_count(key) for key in again)
+    blocks = min(counts)
     if known.timing_count(reference) <= blocks:
         again.append(reference)
     return _timing(known, again, "their cost efficiency is not settled")
@@ -225,7 +240,9 @@ def _why_no_times(known: Known, timed: Sequence[Key], healthy: Sequence[Key]) ->
     for key in timed:
         if not times_count(known.measures.groups[key]):
             return f"another study used the cores of {key.label} whenever it was timed"
-    return "" if healthy else "no row could be timed"
+    if not healthy:
+        return "no row could be timed"
+    return ""
 
 
 def _reference(known: Known, healthy: Sequence[Key]) -> Key:
@@ -235,12 +252,19 @@ def _reference(known: Known, healthy: Sequence[Key]) -> Key:
     """
     sound = [key for key in healthy if not _seems_worse(known, key)] or healthy
     least = min(known.units[key] for key in sound)
+
+    def by_speed(key: Key) -> tuple[float, int]:
+        return known.seconds(key), key.workers
+
+    # At equal units, the fastest row is the cheapest.
     cheapest = [key for key in sound if known.units[key] == least]
-    return min(cheapest, key=lambda key: (known.seconds(key), key.workers))
+    return min(cheapest, key=by_speed)
 
 
 def _seems_worse(known: Known, key: Key) -> bool:
-    return known.seeds(key) > 0 and judge(key, known.measures, known.margin).seems_worse
+    if known.seeds(key) == 0:
+        return False
+    return judge(key, known.measures, known.margin).seems_worse
 
 
 def _timed(known: Known, unsettled: Sequence[Key], reference: Key) -> Ended:
@@ -249,7 +273,7 @@ def _timed(known: Known, unsettled: Sequence[Key], reference: Key) -> Ended:
         if _is_vague(known, key, reference):
             return Ended(False, f"the times of {key.label} are too uncertain")
     if unsettled:
-        open_rows = ", ".join(key.label for key in unsettled)
+        open_rows = ", ".join([key.label for key in unsettled])
         return Ended(
             False,
             f"it is open whether {open_rows} keeps a cost efficiency of {known.target:g}",
@@ -278,13 +302,15 @@ def _unsettled(known: Known, keys: Sequence[Key], reference: Key) -> list[Key]:
     for key in keys:
         if known.units[key] <= known.units[reference]:
             continue  # slower than the reference, and no cheaper
-        if known.seconds(key) > NEAR * fastest[_place(known, key)]:
+        fast = fastest[_place(known, key)]
+        if known.seconds(key) > NEAR * fast:
             # Too slow to be chosen, so that its efficiency decides nothing.
             if _is_vague(known, key, reference):
                 open_rows.append(key)
             continue
         efficiency = _efficiency(known, key, reference)
-        enough = (efficiency.value or 0.0) >= SURELY * (known.target - known.zone)
+        lower_end = known.target - known.zone
+        enough = (efficiency.value or 0.0) >= SURELY * lower_end
         surely_low = not enough and efficiency.high is None
         settled = surely_low or _is_settled(efficiency, known.target, known.zone)
         if enough and known.timing_count(key) < BLOCKS:
@@ -302,7 +328,9 @@ def _is_vague(known: Known, key: Key, reference: Key) -> bool:
 
 def _is_settled(efficiency: Estimate, target: float, zone: float) -> bool:
     """Whether the interval does not leave the zone on the other side of the target."""
-    value, low, high = efficiency.value, efficiency.low, efficiency.high
+    value = efficiency.value
+    low = efficiency.low
+    high = efficiency.high
     if value is None or low is None or high is None:
         return False
     if value >= target:
@@ -321,11 +349,15 @@ def _fastest_at_most(
     fastest: dict[tuple[str, float], float] = {}
     for key in keys:
         place = _place(known, key)
-        fastest[place] = min(known.seconds(key), fastest.get(place, float("inf")))
+        before = fastest.get(place, float("inf"))
+        fastest[place] = min(known.seconds(key), before)
     at_most = {}
-    for place in fastest:
-        seconds = [time for other, time in fastest.items() if other[1] <= place[1]]
-        at_most[place] = min(seconds)
+    for place, shortest in fastest.items():
+        _, units = place
+        at_most[place] = shortest
+        for (_, other_units), seconds in fastest.items():
+            if other_units <= units:
+                at_most[place] = min(at_most[place], seconds)
     return at_most
 
 
@@ -340,15 +372,20 @@ def _candidates(
     updates = known.measures.updates
     target = known.target * (1 - 1e-9)  # rounding may leave an efficiency just below
     candidates: list[Key] = []
-    for key in sorted(keys, key=lambda key: (known.units[key], known.seconds(key))):
+    listed: set[Key] = set()
+
+    def by_units(key: Key) -> tuple[float, float]:
+        return known.units[key], known.seconds(key)
+
+    for key in sorted(keys, key=by_units):
         cheaper = known.units[key] <= known.units[reference]
         if key == root or (cheaper and key != reference):
             continue
         cheap = (_efficiency(known, key, reference).value or 0.0) >= target
         slower = _slower_than_cheaper(known, key, (reference, *candidates))
-        listed = {updates[other] for other in candidates}
         if cheap and not slower and updates[key] not in listed:
             candidates.append(key)
+            listed.add(updates[key])
     return sorted(candidates, key=known.seconds)
 
 
@@ -377,10 +414,12 @@ def _quality(
     for key in candidates:
         if known.seeds(key):
             verdicts[key] = judge(key, known.measures, known.margin)
-        standings[key] = _standing(known, key, root, verdicts.get(key), limits)
+        verdict = verdicts.get(key)
+        standings[key] = _standing(known, key, root, verdict, limits)
     unpaid: list[Key] = []
     while True:
-        start, found = _open_part([standings[key] for key in candidates])
+        in_order = [standings[key] for key in candidates]
+        start, found = _open_part(in_order)
         if start >= found:
             break
         key = candidates[_next_place(candidates, standings, start, found)]
@@ -394,7 +433,9 @@ def _quality(
         # What cannot be paid for counts as worse, so that the search goes on among slower rows.
         standings[key] = "worse"
         unpaid.append(key)
-    choice = candidates[found] if found < len(candidates) else root
+    choice = root
+    if found < len(candidates):
+        choice = candidates[found]
     if not known.seeds(choice):
         return _only_training(known, choice, left)
     if unpaid:
@@ -457,11 +498,15 @@ def _standing(
     if _fails(known, key):
         return "worse"
     if verdict is None:
-        return "no-worse" if root in known.alike(key) else "untrained"
+        if root in known.alike(key):
+            return "no-worse"
+        return "untrained"
     if verdict.kind in ("no-worse", "reference"):
         return "no-worse"
     given_up = verdict.given_up or known.seeds(key) >= limits.seeds
-    return "worse" if verdict.seems_worse or given_up else "open"
+    if verdict.seems_worse or given_up:
+        return "worse"
+    return "open"
 
 
 def _beyond_budget(
@@ -476,7 +521,9 @@ def _beyond_budget(
 
     It is asked at the first look, before the seeds are paid that would settle nothing.
     """
-    if verdict is None or verdict.needed is None or known.seeds(key) > LOOKS[0]:
+    if verdict is None or verdict.needed is None:
+        return None
+    if known.seeds(key) > LOOKS[0]:
         return None
     price = 0.0
     for row in _compared(known, key, root):
@@ -485,7 +532,9 @@ def _beyond_budget(
     too_many = verdict.needed > limits.seeds
     if not too_many and price <= left:
         return None
-    more = f", more than the {limits.seeds} that may be run" if too_many else ""
+    more = ""
+    if too_many:
+        more = f", more than the {limits.seeds} that may be run"
     return Ended(
         False,
         f"it cannot be settled for this budget whether {key.label} learns as well: as far as seeds spread,"
@@ -508,11 +557,18 @@ def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None
     None if all seeds were tried, or if trainings of one of these rows fail.
     """
     rows = _compared(known, key, root)
-    if any(_fails(known, row) for row in rows):
-        return None
-    now = min(known.seeds(row) for row in rows)
-    later = [look for look in (FEWEST, *LOOKS) if look > now]
-    look = min(later[0], limits.seeds) if later else limits.seeds
+    seeds = []
+    for row in rows:
+        if _fails(known, row):
+            return None
+        seeds.append(known.seeds(row))
+    # A comparison has as many seeds as the row with the fewest.
+    now = min(seeds)
+    look = limits.seeds
+    for later in (FEWEST, *LOOKS):
+        if later > now:
+            look = min(later, limits.seeds)
+            break
     runs = []
     for row in rows:
         for number in _unused(known.tried(row), look - known.seeds(row)):
@@ -539,5 +595,8 @@ def _unused(tried: Collection[int], count: int) -> list[int]:
 
 def _price(known: Known, batch: Batch) -> float:
     """Expected cost in seconds of billed units."""
-    cost = sum(known.cost(key) for key, _ in batch.runs)
-    return cost * known.share if batch.kind == "timing" else cost
+    costs = [known.cost(key) for key, _ in batch.runs]
+    cost = sum(costs)
+    if batch.kind == "timing":
+        return cost * known.share
+    return cost

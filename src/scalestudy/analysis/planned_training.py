@@ -81,24 +81,31 @@ def time_parts(run: Run) -> TimeParts | None:
     if result.timing is not None:
         steps, evaluation = _timed(result.timing)
     elif epochs:
-        steps, evaluation = _steady_steps(epochs), _steady_evaluation(epochs)
+        steps = _steady_steps(epochs)
+        evaluation = _steady_evaluation(epochs)
     elif phases:
-        steps = sum(phases.get(name, 0.0) for name in STEPS) / result.epochs
+        of_steps = [phases.get(name, 0.0) for name in STEPS]
+        steps = sum(of_steps) / result.epochs
         evaluation = phases.get(EVALUATION, 0.0) / result.epochs
     else:
         return None
     not_repeated = (*FIXED, *STEPS, EVALUATION)
-    each = sum(phases[name] for name in phases if name not in not_repeated)
-    each /= result.epochs
+    repeated = []
+    for name, seconds in phases.items():
+        if name not in not_repeated:
+            repeated.append(seconds)
+    each = sum(repeated) / result.epochs
     # What the first epoch takes longer, as by compiling, is not repeated: it remains in the fixed part.
-    fixed = max(0.0, wall - result.epochs * (steps + evaluation + each))
+    growing = result.epochs * (steps + evaluation + each)
+    fixed = max(0.0, wall - growing)
     return TimeParts(fixed, steps, evaluation, each)
 
 
 def _timed(timing: Timing) -> tuple[float, float]:
     """Seconds of the steps and of the evaluations of an epoch, from a timing run."""
     epochs = timing.training_epochs
-    steps = timing.training_updates / epochs * timing.seconds / timing.steps
+    updates = timing.training_updates / epochs
+    steps = updates * timing.seconds / timing.steps
     if not timing.evaluations:
         return steps, 0.0
     evaluations = timing.training_evaluations
@@ -110,8 +117,10 @@ def _timed(timing: Timing) -> tuple[float, float]:
 
 def _steady_steps(epochs: Sequence[EpochRecord]) -> float:
     """Mean seconds of the steps of an epoch in which no process started, if there is one."""
+    # The first epoch of a process compiles.
     steady = [epoch for epoch in epochs[1:] if not epoch.resumed] or epochs
-    return sum(epoch.train_seconds for epoch in steady) / len(steady)
+    seconds = [epoch.train_seconds for epoch in steady]
+    return sum(seconds) / len(seconds)
 
 
 def _steady_evaluation(epochs: Sequence[EpochRecord]) -> float:
@@ -120,10 +129,11 @@ def _steady_evaluation(epochs: Sequence[EpochRecord]) -> float:
     if not evaluated or _only_at_the_end(len(evaluated), len(epochs)):
         return 0.0
     steady = evaluated[1:] or evaluated
-    seconds = sum(epoch.evaluation_seconds for epoch in steady) / len(steady)
+    seconds = [epoch.evaluation_seconds for epoch in steady]
+    mean = sum(seconds) / len(seconds)
     # The first evaluated epoch is the interval; the last epoch is evaluated whatever that is.
     every = evaluated[0].epoch
-    return seconds / every
+    return mean / every
 
 
 def _only_at_the_end(evaluations: int, epochs: int) -> bool:
@@ -145,10 +155,10 @@ def planned_seconds(run: Run, planned: PlannedTraining) -> float | None:
         more_steps = more_evaluation
         if result.global_batch:
             # The last batch of an epoch is smaller, but it takes a step, too.
-            more_steps = ceil(planned.samples / result.global_batch) / ceil(
-                result.training_samples / result.global_batch
-            )
-    epoch = (
-        parts.steps * more_steps + parts.evaluation * more_evaluation + parts.repeated
-    )
+            planned_steps = ceil(planned.samples / result.global_batch)
+            own_steps = ceil(result.training_samples / result.global_batch)
+            more_steps = planned_steps / own_steps
+    steps = parts.steps * more_steps
+    evaluation = parts.evaluation * more_evaluation
+    epoch = steps + evaluation + parts.repeated
     return parts.fixed + (planned.epochs or result.epochs) * epoch

@@ -55,7 +55,9 @@ class SpeedUp:
     @property
     def against(self) -> int:
         """Workers of the baseline: 1, or more if the speed-up is relative."""
-        return self.baseline.workers if self.baseline else 1
+        if self.baseline is None:
+            return 1
+        return self.baseline.workers
 
     @property
     def note(self) -> str | None:
@@ -101,17 +103,23 @@ def _why_no_speed_up(runs: Sequence[Run]) -> str | None:
 
 def _unlike_devices(runs: Sequence[Run], baseline: Sequence[Run]) -> str | None:
     """Why devices cannot be compared with those of a baseline; None if they can, or are unknown."""
-    ours, theirs = gpu_names(runs), gpu_names(baseline)
+    ours = gpu_names(runs)
+    theirs = gpu_names(baseline)
     if not ours or not theirs or ours == theirs:
         return None
-    return f"its GPUs ({', '.join(sorted(ours))}) are unlike its baseline's ({', '.join(sorted(theirs))})"
+    its = ", ".join(sorted(ours))
+    others = ", ".join(sorted(theirs))
+    return f"its GPUs ({its}) are unlike its baseline's ({others})"
 
 
 def _no_baseline(key: Key, groups: Groups) -> str:
-    others = f" with {key.details}" if key.swept else ""
+    others = ""
+    if key.swept:
+        others = f" with {key.details}"
     if key.on(1) in groups:
         return f"its one-worker run{others} was oversubscribed, so it is no baseline"
-    names = dict.fromkeys((key.strategy, *references(groups[key][0].result.engine)))
+    engine = groups[key][0].result.engine
+    names = dict.fromkeys((key.strategy, *references(engine)))
     return f"no finished one-worker run of {' or '.join(names)}{others} to compare with"
 
 
@@ -119,7 +127,10 @@ def _ratio(key: Key, baseline: Key, measures: Measures, measure: Measure) -> Est
     """Ratio of a row to its baseline; exactly 1 for the baseline itself."""
     if key != baseline:
         return measure.ratio(key, baseline)
-    return ONE if len(measures.groups[key]) > 1 else Estimate(1.0)
+    # A single run has no interval, not even one without width.
+    if len(measures.groups[key]) == 1:
+        return Estimate(1.0)
+    return ONE
 
 
 def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
@@ -168,14 +179,22 @@ def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
     if key == baseline:
         return None
     runs = [*measures.groups[key], *measures.groups[baseline]]
-    processed = {run.result.samples_processed for run in runs}
-    differs = len(processed) > 1 and not _same_work_in_pairs(key, baseline, measures)
+    processed = set()
+    sizes = set()
+    epochs = set()
+    for run in runs:
+        processed.add(run.result.samples_processed)
+        epochs.add(run.result.epochs)
+        if run.result.training_samples is not None:
+            sizes.add(run.result.training_samples)
     if processed == {None}:
-        sizes = {run.result.training_samples for run in runs} - {None}
+        # Tables from elsewhere may state the size of the training set alone.
         differs = len(sizes) > 1
+    else:
+        several = len(processed) > 1
+        differs = several and not _same_work_in_pairs(key, baseline, measures)
     if differs:
         return "processed a different number of samples than its baseline"
-    epochs = {run.result.epochs for run in runs}
     if runs[0].result.samples_processed is None and len(epochs) > 1:
         return "trained for a different number of epochs than its baseline"
     return None
@@ -183,14 +202,20 @@ def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
 
 def _same_work_in_pairs(key: Key, baseline: Key, measures: Measures) -> bool:
     """Whether paired runs did the same work: with groups, the sizes of splits differ."""
-    ours, theirs = _samples_by_seed(key, measures), _samples_by_seed(baseline, measures)
+    ours = _samples_by_seed(key, measures)
+    theirs = _samples_by_seed(baseline, measures)
     common = ours.keys() & theirs.keys()
-    return len(common) > 1 and all(ours[seed] == theirs[seed] for seed in common)
+    # One pair may be equal by chance.
+    if len(common) < 2:
+        return False
+    return all(ours[seed] == theirs[seed] for seed in common)
 
 
 def _samples_by_seed(key: Key, measures: Measures) -> dict[Seed, int | None]:
-    runs = measures.groups[key]
-    return {seed_of(run): run.result.samples_processed for run in runs}
+    samples = {}
+    for run in measures.groups[key]:
+        samples[seed_of(run)] = run.result.samples_processed
+    return samples
 
 
 @dataclass(frozen=True)
@@ -236,7 +261,8 @@ def too_uncertain(speedup: Estimate, efficiency: Estimate, target: float) -> boo
     value, low = speedup.value, speedup.low
     if value is None or low is None or efficiency.high is None:
         return False
-    return efficiency.high >= target and (low <= 1 or low * TOO_WIDE < value)
+    says_little = low <= 1 or low * TOO_WIDE < value
+    return efficiency.high >= target and says_little
 
 
 def prices_of(
@@ -258,10 +284,7 @@ def prices_of(
     usable = [price for key, price in prices.items() if key in sound]
     if not usable:
         return prices, None
-    # Of rows that bill the same units, the fastest is the cheapest.
-    least = min(price.units for price in usable)
-    smallest = [price for price in usable if price.units == least]
-    reference = min(smallest, key=lambda price: (price.duration, price.key.workers))
+    reference = _cheapest_of_least_units(usable)
     # A row of worse quality dominates none that learns as well.
     front = _front(usable)
     for key, price in prices.items():
@@ -275,21 +298,37 @@ def prices_of(
     return prices, reference.key
 
 
+def _cheapest_of_least_units(prices: Sequence[Price]) -> Price:
+    """The cheapest of the rows that bill the fewest units: the fastest, since they bill the same."""
+
+    def by_time(price: Price) -> tuple[float, int]:
+        return price.duration, price.key.workers
+
+    least = min(price.units for price in prices)
+    smallest = [price for price in prices if price.units == least]
+    return min(smallest, key=by_time)
+
+
 def _price_of(
     key: Key, first: Key, measures: Measures, bill: Bill, basis: PriceBasis
 ) -> Price | None:
     """Time and cost of a row; None if its times do not count. `first` is the smallest row of its series."""
-    measure, runs = _measure(measures, basis), measures.groups[key]
+    measure = _measure(measures, basis)
+    runs = measures.groups[key]
     if not measure.values[key] or not times_count(runs):
         return None
     if measures.bases[key] != "throughput" and unlike_work(key, first, measures):
         return None
-    seconds, units = measure.mean(key), units_of(runs, bill)
+    seconds = measure.mean(key)
+    units = units_of(runs, bill)
     if seconds.value is None or seconds.value <= 0:
         return None
     if basis == "rate":
-        return Price(key, basis, Estimate(1 / seconds.value), units, bill, NOTHING)
-    return Price(key, basis, seconds, units, bill, seconds.scaled(units / 3600))
+        # A rate has no training whose cost it could be.
+        of_sample = Estimate(1 / seconds.value)
+        return Price(key, basis, of_sample, units, bill, NOTHING)
+    cost = seconds.scaled(units / 3600)
+    return Price(key, basis, seconds, units, bill, cost)
 
 
 def relative_time(
@@ -320,11 +359,14 @@ def _front(prices: Sequence[Price]) -> set[Key]:
 def price_basis(keys: Sequence[Key], measures: Measures) -> PriceBasis:
     """The first basis known for all timed rows, if the rows of each series did the same work."""
     timed = [key for key in keys if times_count(measures.groups[key])]
-    works = {(key.series, _work(measures.groups[key])) for key in keys}
-    alike = len(works) == len({key.series for key in keys})
-    # Unlike work is compared by the time of a sample (weak scaling).
-    if not timed or not alike:
+    if not timed:
         return "rate"
+    works: dict[tuple[str, str], int | None] = {}
+    for key in keys:
+        work = _work(measures.groups[key])
+        # Unlike work is compared by the time of a sample (weak scaling).
+        if works.setdefault(key.series, work) != work:
+            return "rate"
     for basis in ("wall", "training"):
         times = _measure(measures, basis)
         if all(times.values[key] for key in timed):
@@ -345,7 +387,9 @@ def _work(runs: Sequence[Run]) -> int | None:
 def _measure(measures: Measures, basis: PriceBasis) -> Measure:
     if basis == "wall":
         return measures.planned_seconds
-    return measures.training_seconds if basis == "training" else measures.rate
+    if basis == "training":
+        return measures.training_seconds
+    return measures.rate
 
 
 def units_of(runs: Sequence[Run], bill: Bill) -> float:
@@ -360,10 +404,12 @@ def units_of(runs: Sequence[Run], bill: Bill) -> float:
         units = {"node": held.nodes, "core": held.cores, "gpu": held.gpus}
         return float(units.get(bill, 0)) or workers
     if bill == "node":
-        nodes = len(run.result.nodes) or len({rank.host for rank in run.ranks})
+        hosts = {rank.host for rank in run.ranks}
+        nodes = len(run.result.nodes) or len(hosts)
         return float(nodes) or workers
     if bill == "core" and run.ranks:
         # Ranks that were not recorded had as many cores as the others.
         granted = [len(rank.cpus) for rank in run.ranks]
-        return float(sum(granted) / len(granted) * run.ranks[0].size)
+        each = sum(granted) / len(granted)
+        return float(each * run.ranks[0].size)
     return workers

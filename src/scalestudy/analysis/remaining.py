@@ -50,13 +50,18 @@ def remaining(
     left: list[tuple[int, Range]] = []
     unknown = 0
     for status in points:
-        workers, passed = status.point.workers, elapsed.get(status.name, 0.0)
-        taken = status.result.wall_seconds if status.result else passed
+        workers = status.point.workers
+        passed = elapsed.get(status.name, 0.0)
+        taken: float | None = passed
+        if status.result:
+            taken = status.result.wall_seconds
         spent += workers * (taken or 0.0) / 3600
         if status.state not in ("running", "queued", "missing"):
             continue
         # A run without progress has no pace of its own.
-        seconds_left = None if status.still else _seconds_left(status)
+        seconds_left = None
+        if not status.still:
+            seconds_left = _seconds_left(status)
         if seconds_left is not None:
             left.append((workers, (seconds_left,) * 3))
             continue
@@ -67,18 +72,28 @@ def remaining(
         if range_ is None:
             unknown += 1
             continue
-        low, likely, high = (max(0.0, seconds - passed) for seconds in range_)
-        left.append((workers, (low, likely, high)))
+        low, likely, high = range_
+        rest = (
+            max(0.0, low - passed),
+            max(0.0, likely - passed),
+            max(0.0, high - passed),
+        )
+        left.append((workers, rest))
     if not left:
         return Remaining(None, spent, None if unknown else spent, unknown)
     running = 1
     if at_once:
-        running = max(1, sum(status.state == "running" for status in points))
+        # Before the queue starts any, it may be that they run one at a time: the longest that it takes.
+        states = [status.state for status in points]
+        running = max(1, states.count("running"))
+    ranges, worker_seconds = [], []
+    for workers, range_ in left:
+        ranges.append(range_)
+        _, likely, _ = range_
+        worker_seconds.append(workers * likely)
     total = None
     if not unknown:
-        hours = sum(workers * likely for workers, (_, likely, _) in left) / 3600
-        total = spent + hours
-    ranges = [range_ for _, range_ in left]
+        total = spent + sum(worker_seconds) / 3600
     return Remaining(_until_all_end(ranges, running), spent, total, unknown)
 
 
@@ -102,10 +117,15 @@ def _expected_seconds(series: str, workers: int, durations: Durations) -> Range 
         return _range(others) if others else None
     if workers in counts:
         return _range(counts[workers])
-    nearest = min(counts, key=lambda count: max(count, workers) / min(count, workers))
+
+    def ratio(count: int) -> float:
+        return max(count, workers) / min(count, workers)
+
+    nearest = min(counts, key=ratio)
     same = _range(counts[nearest])
     ideal = same[1] * nearest / workers
-    low, high = min(same[1], ideal), max(same[1], ideal)
+    low = min(same[1], ideal)
+    high = max(same[1], ideal)
     return low, sqrt(low * high), high
 
 
@@ -114,11 +134,16 @@ def _durations(
 ) -> Durations:
     durations: Durations = {}
     for status in points:
-        seconds = status.result.wall_seconds if status.result else None
+        seconds = None
+        if status.result:
+            seconds = status.result.wall_seconds
         left = _seconds_left(status)
         if status.state == "running" and left is not None:
+            # A running run foretells its own length, and so that of its series.
             passed = elapsed.get(status.name)
-            seconds = None if passed is None else passed + left
+            seconds = None
+            if passed is not None:
+                seconds = passed + left
         if seconds is not None:
             counts = durations.setdefault(_series(status), {})
             counts.setdefault(status.point.workers, []).append(seconds)

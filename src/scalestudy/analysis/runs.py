@@ -65,11 +65,9 @@ class RunSource:
     def __str__(self) -> str:
         if self.line is None:
             return self.file
-        lines = (
-            f"line {self.line}"
-            if self.last is None
-            else f"lines {self.line}-{self.last}"
-        )
+        lines = f"line {self.line}"
+        if self.last is not None:
+            lines = f"lines {self.line}-{self.last}"
         return f"{self.file}, {lines}"
 
 
@@ -110,7 +108,10 @@ class Run:
             if job.ended is None:
                 return self.result.wall_seconds
             held += job.ended - job.began
-        return held if self.allocations else self.result.wall_seconds
+        if not self.allocations:
+            return self.result.wall_seconds
+        # Sites bill a job while it holds its nodes, also before and after its processes.
+        return held
 
     @property
     def disturbed(self) -> str | None:
@@ -175,12 +176,16 @@ class Key:
     def label(self) -> str:
         """Short name for sentences: `horovod on 4 workers (train.batch_size = 8)`."""
         text = f"{self.strategy} on {self.workers} {plural('worker', self.workers)}"
-        return f"{text} ({self.details})" if self.swept else text
+        if self.swept:
+            text += f" ({self.details})"
+        return text
 
     @property
     def series_label(self) -> str:
         """Strategy, with the other swept values if there are any."""
-        return f"{self.strategy} ({self.details})" if self.swept else self.strategy
+        if not self.swept:
+            return self.strategy
+        return f"{self.strategy} ({self.details})"
 
     @property
     def details(self) -> str:
@@ -208,16 +213,19 @@ def describe_swept(swept: dict[str, Any]) -> str:
     """Swept values in words, sorted by name: `train.batch_size = 8, train.xla = true`."""
     texts = []
     for name, value in sorted(swept.items()):
-        shown = value if isinstance(value, str) else json.dumps(value, default=str)
+        shown = value
+        if not isinstance(value, str):
+            shown = json.dumps(value, default=str)
         texts.append(f"{name} = {shown}")
     return ", ".join(texts)
 
 
 def order(key: Key) -> tuple[Any, ...]:
     """Sort key of rows in reading order: by variant, then strategy, then workers."""
-    swept = sorted(key.swept.items())
-    values = tuple((name, *_value_order(value)) for name, value in swept)
-    return values, position(key.strategy), key.strategy, key.workers
+    values = []
+    for name, value in sorted(key.swept.items()):
+        values.append((name, *_value_order(value)))
+    return tuple(values), position(key.strategy), key.strategy, key.workers
 
 
 def _value_order(value: Any) -> tuple[int, float, str]:
@@ -265,10 +273,14 @@ def _by_seed(run: Run) -> tuple[Any, ...]:
 
 def seed_of(run: Run) -> Seed:
     """Block of a run: its seed and split; without a seed its name, which pairs with no other run."""
-    seed, swept = run.result.seed, run.result.swept
+    seed = run.result.seed
+    swept = run.result.swept
     if seed is None:
         return run.result.name
-    repeats = [f"{name} = {swept[name]}" for name in REPEATS if name in swept]
+    repeats = []
+    for name in REPEATS:
+        if name in swept:
+            repeats.append(f"{name} = {swept[name]}")
     if run.is_timing:  # taken at another hour than the training of this seed
         repeats.append("timing")
     if not repeats:
@@ -280,7 +292,9 @@ def values_of(
     runs: Sequence[Run], value: Callable[[Run], float | None]
 ) -> dict[Seed, float]:
     """A row's values by seed; empty if any run lacks it."""
-    values = {seed_of(run): value(run) for run in runs}
+    values = {}
+    for run in runs:
+        values[seed_of(run)] = value(run)
     known: dict[Seed, float] = {}
     for seed, number in values.items():
         if number is None:
@@ -295,12 +309,20 @@ def epoch_values(
     """One value of all epochs, such as `"validation", "loss"`; None where an epoch lacks it."""
     if inner is None:
         return [getattr(epoch, name, None) for epoch in epochs]
-    return [(getattr(epoch, name, None) or {}).get(inner) for epoch in epochs]
+    values = []
+    for epoch in epochs:
+        # Logs of other programs may hold no validation at all.
+        outer = getattr(epoch, name, None) or {}
+        values.append(outer.get(inner))
+    return values
 
 
 def swept_keys(runs: Sequence[Run]) -> list[str]:
     """Dotted names swept besides strategy, workers and seed, sorted."""
-    return sorted({name for run in runs for name in run.result.swept})
+    names: set[str] = set()
+    for run in runs:
+        names.update(run.result.swept)
+    return sorted(names)
 
 
 def quality_sense(runs: Sequence[Run]) -> Sense:
@@ -308,29 +330,40 @@ def quality_sense(runs: Sequence[Run]) -> Sense:
 
     A metric in [0, 1] of which a value exceeds 1 is a percentage.
     """
-    recorded = [run.result for run in runs if run.result.better]
-    result = recorded[0] if recorded else runs[0].result
+    result = runs[0].result
+    for run in runs:
+        if run.result.better:
+            result = run.result
+            break
     named = known(result.metric)
     bounded, whole = named.bounded, named.whole
     if result.bounded is not None:
         bounded = result.bounded
         if bounded:
             whole = 1.0
-    values = [run.result.quality for run in runs if run.result.quality is not None]
-    if whole and bounded and max(values, default=0.0) > 1:
+    qualities = []
+    for run in runs:
+        if run.result.quality is not None:
+            qualities.append(run.result.quality)
+    if whole and bounded and max(qualities, default=0.0) > 1:
         whole = 100.0
     return Sense(result.better or named.better, bounded, whole)
 
 
 def direction_label(better: Better | None) -> str:
     """Which direction is better, as written on axes: `higher is better`; empty if unknown."""
-    return f"{better} is better" if better else ""
+    if not better:
+        return ""
+    return f"{better} is better"
 
 
 def sources(runs: Sequence[Run]) -> str:
     """Files and lines that runs were taken from, at most eight; empty for our own runs."""
-    named = list(dict.fromkeys(str(run.source) for run in runs if run.source))
-    return join_first(named, most=8, separator="; ")
+    named: dict[str, None] = {}
+    for run in runs:
+        if run.source:
+            named[str(run.source)] = None
+    return join_first(list(named), most=8, separator="; ")
 
 
 def metric_label(name: str) -> str:
@@ -349,8 +382,10 @@ def whole_metrics(runs: Sequence[Run]) -> list[str]:
     names: dict[str, None] = {}
     for run in runs:
         values = run.result.validation
-        of_classes = {
-            key for name in values for key in class_keys(name, run.result.class_names)
-        }
-        names |= dict.fromkeys(name for name in values if name not in of_classes)
+        of_classes: set[str] = set()
+        for name in values:
+            of_classes.update(class_keys(name, run.result.class_names))
+        for name in values:
+            if name not in of_classes:
+                names[name] = None
     return list(names)

@@ -48,7 +48,8 @@ def keep_models_apart(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
             sentences.append(
                 f"{' and '.join(unequal[:2])} have the same seed but began with different weights. {_REMEDY}"
             )
-    return [_under(run, named.get(id(run))) for run in runs], sentences
+    kept_apart = [_under(run, named.get(id(run))) for run in runs]
+    return kept_apart, sentences
 
 
 def _models(runs: Iterable[Run]) -> Mapping[int, str]:
@@ -56,7 +57,8 @@ def _models(runs: Iterable[Run]) -> Mapping[int, str]:
     recorded: dict[int, tuple[int, str]] = {}
     shapes: dict[int, set[str]] = defaultdict(set)
     for run in runs:
-        parameters, digest = run.result.parameters, run.result.shapes_digest
+        parameters = run.result.parameters
+        digest = run.result.shapes_digest
         if parameters is None:
             continue
         recorded[id(run)] = parameters, digest
@@ -76,7 +78,8 @@ def _unequal_beginnings(runs: Iterable[Run]) -> list[str]:
     for run in runs:
         result = run.result
         if result.initial_digest and result.seed is not None:
-            block = result.seed, *(repr(result.swept.get(name)) for name in REPEATS)
+            splits = [repr(result.swept.get(name)) for name in REPEATS]
+            block = (result.seed, *splits)
             row = result.strategy, result.workers
             begun[row, block].setdefault(result.initial_digest, result.name)
     for names in begun.values():
@@ -89,7 +92,9 @@ def _listed(names: Iterable[str]) -> str:
     every = list(names)
     text = "; ".join(every[:MOST_NAMED])
     left = len(every) - MOST_NAMED
-    return f"{text}; and {left} more" if left > 0 else text
+    if left > 0:
+        text += f"; and {left} more"
+    return text
 
 
 def _under(run: Run, model: str | None) -> Run:

@@ -5,9 +5,10 @@ training time. Then the mean time of an epoch or the time of 1,000 samples is us
 be equal.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from statistics import fmean
 from typing import Literal
 
@@ -42,15 +43,6 @@ TIMES: dict[TimeOf, str] = {
     "samples": f"Time of {SAMPLES:,} samples",
 }
 """Names of the times of a series."""
-_SECONDS: dict[TimeOf, Callable[[Run], float | None]] = {
-    "training": lambda run: run.result.training_seconds,
-    "epoch": lambda run: run.epoch_seconds,
-    "samples": lambda run: (
-        SAMPLES / run.result.throughput
-        if run.foreign and run.result.throughput
-        else None
-    ),
-}
 REACH = 4
 """How far predictions and limits reach, as a factor of the largest number of workers or speed-up measured."""
 ANY_NUMBER = 10_000
@@ -96,7 +88,8 @@ def nodes_of(run: Run) -> int | None:
     """Number of nodes that a run computed on; None unless all of its ranks were recorded."""
     if not run.ranks or len(run.ranks) != run.ranks[0].size:
         return None
-    return len({rank.host for rank in run.ranks})
+    hosts = {rank.host for rank in run.ranks}
+    return len(hosts)
 
 
 def series_of(measures: Measures) -> list[Series]:
@@ -112,8 +105,12 @@ def series_of(measures: Measures) -> list[Series]:
 
 
 def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
-    rows = {key.workers: measures.groups[key] for key in keys}
-    of = _first_known_time([run for members in rows.values() for run in members])
+    rows: dict[int, Sequence[Run]] = {}
+    runs: list[Run] = []
+    for key in keys:
+        rows[key.workers] = measures.groups[key]
+        runs += measures.groups[key]
+    of = _first_known_time(runs)
     if of is None:
         return None
     works = _works(rows, of)
@@ -141,17 +138,30 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
 
 def _first_known_time(runs: Sequence[Run]) -> TimeOf | None:
     """The first time that is known for all runs."""
-    for of, seconds in _SECONDS.items():
-        if all(seconds(run) is not None for run in runs):
+    for of in TIMES:
+        if None not in [_seconds_of(run, of) for run in runs]:
             return of
+    return None
+
+
+def _seconds_of(run: Run, of: TimeOf) -> float | None:
+    if of == "training":
+        return run.result.training_seconds
+    if of == "epoch":
+        return run.epoch_seconds
+    # Numbers from other tools may hold no other time.
+    if run.foreign and run.result.throughput:
+        return SAMPLES / run.result.throughput
     return None
 
 
 def _times_of(keys: Sequence[Key], measures: Measures, of: TimeOf) -> Measure:
     if of == "training":
         return measures.training_seconds
-    own = {key: measures.groups[key] for key in keys}
-    values = {key: values_of(runs, _SECONDS[of]) for key, runs in own.items()}
+    own, values = {}, {}
+    for key in keys:
+        own[key] = measures.groups[key]
+        values[key] = values_of(own[key], lambda run: _seconds_of(run, of))
     return measure_times(own, values)
 
 
@@ -173,7 +183,8 @@ def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
     """
     if of == "samples":
         return dict.fromkeys(rows, 1.0)
-    sized = all(run.result.training_samples for runs in rows.values() for run in runs)
+    every = chain.from_iterable(rows.values())
+    sized = all(run.result.training_samples for run in every)
 
     def work(run: Run) -> float:
         size = 1
@@ -181,7 +192,9 @@ def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
             size = run.result.training_samples or 1
         if of == "epoch":
             return size
-        return run.result.samples_processed or size * (run.result.epochs or 1)
+        # Without epochs, all runs are taken to have trained for as many.
+        expected = size * (run.result.epochs or 1)
+        return run.result.samples_processed or expected
 
     works = {}
     for count, runs in rows.items():
@@ -193,12 +206,15 @@ def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
 
 
 def _update(batches: Mapping[int, int | None]) -> Update | None:
-    sizes = {count: batch for count, batch in batches.items() if batch}
-    if len(sizes) < len(batches):
-        return None
-    if nearly_equal(sizes.values()):
+    whole, per_worker = [], []
+    for count, batch in batches.items():
+        if not batch:
+            return None
+        whole.append(batch)
+        per_worker.append(batch / count)
+    if nearly_equal(whole):
         return "fixed"
-    if nearly_equal(batch / count for count, batch in sizes.items()):
+    if nearly_equal(per_worker):
         return "growing"
     return None
 
@@ -260,11 +276,14 @@ class Model:
         """
         measured = workers in self.series.different
         if measured:
-            row, times = self.series.key.on(int(workers)), self.series.times
+            row = self.series.key.on(int(workers))
+            times = self.series.times
             seconds = times.mean(row)
             speedup = times.ratio(self.baseline, row)
-            if row == self.baseline:
-                speedup = ONE if len(times.values[row]) > 1 else Estimate(1.0)
+            if row == self.baseline and len(times.values[row]) > 1:
+                speedup = ONE
+            elif row == self.baseline:
+                speedup = Estimate(1.0)
         elif self.fit is not None:
             seconds = self.fit.run(workers)
             speedup = self._first.times(seconds.inverse())
@@ -291,11 +310,13 @@ class Model:
         counts = self.series.different
         if self.fit is None or self.fit.lack_of_fit:
             return NOTHING
-        reached = max(self.predict(count).speedup.value or 0.0 for count in counts)
+        reached = [self.predict(count).speedup.value or 0.0 for count in counts]
         limit = self._first.times(self.fit.shortest().inverse())
         if limit.value is None or limit.high is None or limit.high > ANY_NUMBER:
             return NOTHING
-        if counts[-1] < REACH * counts[0] or limit.value > REACH * reached:
+        if counts[-1] < REACH * counts[0]:
+            return NOTHING
+        if limit.value > REACH * max(reached):
             return NOTHING
         return limit
 
@@ -309,21 +330,28 @@ class Model:
 
 def model_of(series: Series, groups: RunsByRow) -> Model:
     """Model of one series; `groups` holds the one-worker runs that may be its baseline."""
-    timed = series.timed
-    counts = [count for count, _ in timed]
-    scaling = fit(_terms(series), counts, [seconds for _, seconds in timed])
-    reference, baseline = series.key, find_baseline(series.key, groups, timed=True)
+    counts, times = [], []
+    for count, seconds in series.timed:
+        counts.append(count)
+        times.append(seconds)
+    scaling = fit(_terms(series), counts, times)
+    reason = ""
+    if scaling is None:
+        reason = _why_none(series)
+    reference = series.key
+    baseline = find_baseline(series.key, groups, timed=True)
     if baseline and baseline.strategy != series.key.strategy:
         known = series.of == "training" and series.times.values[baseline]
         if known and _same_samples(series, groups[baseline]):
             reference = baseline
-    return Model(series, scaling, "" if scaling else _why_none(series), reference)
+    return Model(series, scaling, reason, reference)
 
 
 def _same_samples(series: Series, baseline: Sequence[Run]) -> bool:
     """Whether a baseline of another strategy did the work of the series; unknown work counts as equal."""
     amounts = [series.samples]
-    amounts += [run.result.samples_processed for run in baseline]
+    for run in baseline:
+        amounts.append(run.result.samples_processed)
     known = [amount for amount in amounts if amount]
     if len(known) == len(amounts):
         return nearly_equal(known)
@@ -332,10 +360,16 @@ def _same_samples(series: Series, baseline: Sequence[Run]) -> bool:
 
 def _terms(series: Series) -> tuple[ScalingTerm, ...]:
     """Terms of a series, with one for the second node if two or more numbers of workers lie on each side."""
-    one = [count for count, nodes in series.nodes.items() if nodes == 1]
-    several = [count for count, nodes in series.nodes.items() if nodes > 1]
+    one, several = [], []
+    for count, nodes in series.nodes.items():
+        if nodes == 1:
+            one.append(count)
+        elif nodes > 1:
+            several.append(count)
     full_node = None
-    if min(len(one), len(several)) > 1 and max(one) < min(several):
+    # Two counts on each side tell a step from the curve about it.
+    enough = min(len(one), len(several)) > 1
+    if enough and max(one) < min(several):
         full_node = max(one)
     return terms_of(series.update, full_node)
 

@@ -48,7 +48,9 @@ class SharedRun(Record):
         for name, values in metrics.items():
             columns[f"validation.{name}"] = values
         epochs = self.epochs.get("epoch")
-        count = len(epochs) if isinstance(epochs, list) else 0
+        count = 0
+        if isinstance(epochs, list):
+            count = len(epochs)
         for name, values in columns.items():
             if not isinstance(values, list) or len(values) != count:
                 raise ValueError(
@@ -138,7 +140,10 @@ def read_shared(path: Path) -> SharedStudy:
         _refuse_controls(document, "")
         return SharedStudy.model_validate(document)
     except (ValueError, RecursionError) as error:
-        why = first_error(error) if isinstance(error, ValidationError) else str(error)
+        why = str(error)
+        if isinstance(error, ValidationError):
+            # Pydantic's own text is a page of every error with links.
+            why = first_error(error)
         seen = f"{name}: {printable(why)}"
         action = (
             "Ask for the file again; one of a newer version needs a newer Scalestudy."
@@ -157,9 +162,13 @@ def _refuse_controls(value: Any, key: str) -> None:
     if isinstance(value, dict):
         for name, inside in value.items():
             _refuse_controls(name, key)
-            _refuse_controls(inside, f"{key}.{name}" if key else name)
-    for place, inside in enumerate(value if isinstance(value, list) else ()):
-        _refuse_controls(inside, f"{key}.{place}")
+            inner = name
+            if key:
+                inner = f"{key}.{name}"
+            _refuse_controls(inside, inner)
+    if isinstance(value, list):
+        for place, inside in enumerate(value):
+            _refuse_controls(inside, f"{key}.{place}")
 
 
 def _epochs(columns: dict[str, Any]) -> tuple[EpochRecord, ...]:

@@ -9,7 +9,7 @@ from scalestudy.analysis.runs import Planned, Run, read_epochs
 from scalestudy.config.expand import point_name
 from scalestudy.launch.launcher import PointStatus
 from scalestudy.store.record_file import CHECKSUMS
-from scalestudy.store.records import EpochRecord, Result
+from scalestudy.store.records import EpochRecord, RankRecord, Result
 from scalestudy.store.run_folder import EPOCHS, GALLERY, RANKS, RunFolder
 
 MEASURED = ("steps", "input")
@@ -41,15 +41,24 @@ def _read_run(folder: RunFolder, result: Result, study: Path) -> Run:
         epochs, damage = read_epochs(folder.path)
         if not damage and len(epochs) != result.epochs:
             damage = [f"{EPOCHS} holds {len(epochs)} of {result.epochs} epochs"]
-    damage += [f"{name} differs from its checksum in {CHECKSUMS}" for name in altered]
-    held, noted = folder.allocations(), folder.disturbance()
+    for name in altered:
+        damage.append(f"{name} differs from its checksum in {CHECKSUMS}")
+    held = folder.allocations()
+    noted = folder.disturbance()
+    # What was altered says nothing that can be relied on: it is left out, and named.
+    ranks: tuple[RankRecord, ...] = ()
+    if RANKS not in altered:
+        ranks = tuple(folder.ranks())
+    gallery = None
+    if GALLERY not in altered:
+        gallery = folder.gallery_record()
     return Run(
         result,
         epochs,
         _relative(folder, study),
-        ranks=() if RANKS in altered else tuple(folder.ranks()),
+        ranks=ranks,
         damage=tuple(damage),
-        gallery=None if GALLERY in altered else folder.gallery_record(),
+        gallery=gallery,
         allocations=held.jobs if held else (),
         busy=noted.words if noted else None,
     )
@@ -65,6 +74,9 @@ def _altered(folder: RunFolder) -> list[str]:
 def planned_of(status: PointStatus, study: Path) -> Planned:
     """A point of the study with the state of its newest run."""
     point = status.point
+    folder = None
+    if status.run:
+        folder = _relative(status.run, study)
     return Planned(
         name=point.name,
         strategy=point.strategy,
@@ -72,7 +84,7 @@ def planned_of(status: PointStatus, study: Path) -> Planned:
         seed=point.seed,
         state=status.state,
         swept=tuple(sorted(point.swept.items())),
-        folder=_relative(status.run, study) if status.run else None,
+        folder=folder,
         reason=status.reason or None,
     )
 
@@ -88,7 +100,8 @@ def as_training(run: Run) -> Run:
     evaluations after the first take the time of the second, and the model is saved once more. Energy and
     traffic are unknown.
     """
-    timing, result = run.result.timing, run.result
+    timing = run.result.timing
+    result = run.result
     wall = run.wall_seconds
     if timing is None or result.training_seconds is None or wall is None:
         return run
@@ -99,13 +112,16 @@ def as_training(run: Run) -> Run:
     evaluation = max(0, evaluations_left) * timing.evaluations[-1]
     phases = dict(result.phases)
     saving = phases.get("saving", 0.0)
-    done = sum(phases.get(name, 0.0) for name in MEASURED)
+    done = sum([phases.get(name, 0.0) for name in MEASURED])
     # Steps and input keep their shares of the training time.
     for name in MEASURED:
         if phases.get(name):
             phases[name] = phases[name] * training / done
     phases["evaluation"] = phases.get("evaluation", 0.0) + evaluation
     phases["saving"] = 2 * saving
+    # Counters of the timing run's own minutes say nothing about a whole training.
+    gpus = [use.model_copy(update={"joules": None}) for use in result.gpus]
+    nodes = [type(use)(rank=use.rank) for use in result.nodes]
     computed = {
         "epochs": timing.training_epochs,
         "updates": timing.training_updates,
@@ -113,8 +129,8 @@ def as_training(run: Run) -> Run:
         "samples_processed": timing.training_samples,
         "training_seconds": training,
         "wall_seconds": wall - result.training_seconds + training + evaluation + saving,
-        "gpus": [use.model_copy(update={"joules": None}) for use in result.gpus],
-        "nodes": [type(use)(rank=use.rank) for use in result.nodes],
+        "gpus": gpus,
+        "nodes": nodes,
         "processes": [],
     }
     return replace(

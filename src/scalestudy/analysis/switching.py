@@ -36,11 +36,9 @@ def switching_length(
         decide: Makes the decision for a planned training.
     """
     long = decide(PlannedTraining(LONGEST))
-    if (
-        long.choice is None
-        or long.choice == decision.choice
-        or not _times_are_settled(long)
-    ):
+    if long.choice is None or long.choice == decision.choice:
+        return None
+    if not _times_are_settled(long):
         return None
 
     def is_certain(length: int) -> bool:
@@ -56,6 +54,7 @@ def switching_length(
         else:
             too_short = middle
     length = _round_up(enough)
+    # Rounding up may reach a length at which a third row is chosen.
     price = decide(PlannedTraining(length)).price
     if price is None or price.key != long.choice:
         return None
@@ -63,7 +62,7 @@ def switching_length(
 
 
 def _times_are_settled(decision: Decision) -> bool:
-    return not any(reason in TIME_REASONS for reason in decision.provisional)
+    return set(TIME_REASONS).isdisjoint(decision.provisional)
 
 
 def _round_up(epochs: int) -> int:

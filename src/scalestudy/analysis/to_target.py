@@ -72,7 +72,8 @@ def useful_speed_ups(
     alike: dict[_Updates, list[Key]] = {}
     trainings: dict[Key, dict[Seed, float | None]] = {}
     for key in keys:
-        runs, better = measures.groups[key], measures.senses[key].better
+        runs = measures.groups[key]
+        better = measures.senses[key].better
         if better is None or is_asynchronous(runs):
             continue
         alike.setdefault(_updates_of(key, runs), []).append(key)
@@ -97,16 +98,17 @@ def useful_speed_ups(
         same_batch = False
         if updates.global_batch is not None:
             same_batch = updates.global_batch == first.global_batch
-        ratio = NOTHING
-        if same_batch or source == baseline:
-            ratio = ONE
-        elif source in needed.values and baseline in needed.values:
-            ratio = needed.ratio(source, baseline)
+        ratio = ONE
+        if not same_batch:
+            ratio = _ratio(source, baseline, needed)
         samples = trainings[source].values()
-        reached = tuple(number for number in samples if number)
+        reached = tuple(filter(None, samples))
         for key in alike[updates]:
             speed = speed_up(key, measures)
-            steady = speed.steady if speed.against == first.workers else NOTHING
+            steady = NOTHING
+            # U(n) is S(n) / r(n) only if both are against the same number of workers.
+            if speed.against == first.workers:
+                steady = speed.steady
             answers[key] = Useful(
                 target,
                 len(reached),
@@ -121,6 +123,15 @@ def useful_speed_ups(
     return answers
 
 
+def _ratio(key: Key, baseline: Key, needed: Measure) -> Estimate:
+    """r(n) of a row by its samples; empty unless all runs of both rows reached the target."""
+    if key == baseline:
+        return ONE
+    if key in needed.values and baseline in needed.values:
+        return needed.ratio(key, baseline)
+    return NOTHING
+
+
 def _updates_of(key: Key, runs: Sequence[Run]) -> _Updates:
     one = runs[0].result
     return _Updates(one.engine, one.metric, key.variant, key.workers, one.global_batch)
@@ -132,7 +143,11 @@ def _samples_of_complete_rows(
     """Samples until the target of the rows of which all runs reached it."""
     complete: dict[Key, dict[Seed, float]] = {}
     for key in keys:
-        reached = {seed: number for seed, number in trainings[key].items() if number}
+        reached: dict[Seed, float] = {}
+        for seed, number in trainings[key].items():
+            if number:
+                reached[seed] = number
+        # A ratio of the runs that reached it alone would flatter the row.
         if len(reached) == len(trainings[key]):
             complete[key] = reached
     scales = dict.fromkeys(complete, LOGARITHM)
@@ -141,8 +156,8 @@ def _samples_of_complete_rows(
 
 def _has_qualities(run: Run) -> bool:
     """Whether the epochs of a run hold the quality and their samples."""
-    qualities = epoch_values(run.epochs, "validation", run.result.metric)
-    if all(quality is None for quality in qualities):
+    qualities = set(epoch_values(run.epochs, "validation", run.result.metric))
+    if qualities <= {None}:
         return False
     return None not in epoch_values(run.epochs, "samples")
 
@@ -153,8 +168,10 @@ def _samples_until(run: Run, target: float, better: Better) -> float | None:
     samples = epoch_values(run.epochs, "samples")
     wanted, before = gain(target, better), 0.0
     chance = run.result.constant_quality
+    best = None
     # A model begins at chance, as far as that is known.
-    best = None if chance is None else gain(chance, better)
+    if chance is not None:
+        best = gain(chance, better)
     for seen, quality in zip(accumulate(samples), qualities, strict=True):
         if quality is None or not isfinite(quality):
             continue
@@ -162,8 +179,11 @@ def _samples_until(run: Run, target: float, better: Better) -> float | None:
         if reached >= wanted:
             share = 1.0
             if best is not None and best < wanted:
+                # It was reached between two evaluations.
                 share = (wanted - best) / (reached - best)
             return float(before + share * (seen - before))
         before = float(seen)
-        best = reached if best is None else max(best, reached)
+        # The running best: a quality that was reached stays reached.
+        if best is None or reached > best:
+            best = reached
     return None
