@@ -179,7 +179,9 @@ class Decision:
     @property
     def price(self) -> Price | None:
         """Time and cost of the choice."""
-        return self.prices[self.choice] if self.choice else None
+        if self.choice is None:
+            return None
+        return self.prices[self.choice]
 
     @property
     def times_are_whole(self) -> bool:
@@ -202,7 +204,9 @@ class Decision:
     def is_open(self, price: Price) -> bool:
         """Whether a row may or may not reach the target: its interval leaves the zone on the other side."""
         efficiency = price.efficiency
-        value, low, high = efficiency.value, efficiency.low, efficiency.high
+        value = efficiency.value
+        low = efficiency.low
+        high = efficiency.high
         if value is None or low is None or high is None:
             return False
         if price.key == self.reference:
@@ -237,9 +241,13 @@ def decide(
     verdicts = _stricter_verdicts(rows, measures, criteria.margin)
     failures = count_failures(keys, measures, planned)
     # Runs fail on few workers, too: only more failures than there speak against a row.
-    fewest = min(row.workers for row in rows)
-    smallest = [row.key for row in rows if row.workers == fewest]
+    fewest = min(key.workers for key in keys)
+    smallest = [key for key in keys if key.workers == fewest]
     usual = pool(failures, smallest, measures)
+    some_failed = {}
+    for key, counted in failures.items():
+        if counted.failed:
+            some_failed[key] = counted
     sound = set()
     for key, verdict in verdicts.items():
         if not verdict.seems_worse and failures[key].share <= usual.share:
@@ -252,7 +260,7 @@ def decide(
         criteria,
         verdicts=verdicts,
         prices=prices,
-        failures={key: row for key, row in failures.items() if row.failed},
+        failures=some_failed,
         samples=samples,
         sound=frozenset(sound),
     )
@@ -266,9 +274,13 @@ def _stricter_verdicts(
 
     Otherwise a batch size that ruins the model on one worker too would pass as no worse.
     """
-    verdicts = {row.key: row.verdict for row in rows}
-    metrics = dict.fromkeys(row.metric for row in rows)
-    best = {metric: best_single(rows, metric) for metric in metrics}
+    verdicts: dict[Key, Verdict] = {}
+    best: dict[str, Row | None] = {}
+    for row in rows:
+        verdicts[row.key] = row.verdict
+        # Once for each metric: asked for every row, it was quadratic in their number.
+        if row.metric not in best:
+            best[row.metric] = best_single(rows, row.metric)
     for row in rows:
         single = best[row.metric]
         if single is None or row.key == single.key:
@@ -301,24 +313,17 @@ def _choose(
     if _lacks_larger_times(made, rows, reference):
         return made
     good, undecided = _cheap_enough(made, candidates, reference)
-    least = made.prices[reference].units
-    only_least = all(price.units == least for price in good)
     # Where a larger row may still qualify, the smallest is no answer yet.
-    if not good or (undecided and only_least):
-        return replace(made, kind="uncertain" if undecided else "none")
+    units = {price.units for price in good}
+    if undecided and units <= {made.prices[reference].units}:
+        return replace(made, kind="uncertain")
+    if not good:
+        return replace(made, kind="none")
     shown = _shown_no_worse(made, measures)
     choice = _fastest_shown(good, shown)
     kind = _kind_of_choice(choice, candidates, rows)
     faster = _faster_rows(made, choice)
-    passed_over = []
-    for price in faster:
-        if made.verdicts[price.key].failed:
-            continue
-        if price in good and price.key not in shown:
-            why = _not_shown(price.key, made.verdicts)
-        else:
-            why = _objection(price, made)
-        passed_over.append(PassedOver(price.key, why))
+    passed_over = _pass_over(made, faster, good, shown)
     reasons = list(_provisional(made, choice, kind, faster))
     if any(_may_fail_by_chance(price, made, usual) for price in faster):
         reasons.append("failures")
@@ -338,6 +343,25 @@ def _choose(
     )
 
 
+def _pass_over(
+    made: Decision,
+    faster: Sequence[Price],
+    good: Sequence[Price],
+    shown: Set[Key],
+) -> list[PassedOver]:
+    """Why each faster row was not chosen, without those that learned nothing, which are named elsewhere."""
+    passed_over = []
+    for price in faster:
+        if made.verdicts[price.key].failed:
+            continue
+        if price in good and price.key not in shown:
+            why = _not_shown(price.key, made.verdicts)
+        else:
+            why = _objection(price, made)
+        passed_over.append(PassedOver(price.key, why))
+    return passed_over
+
+
 def _candidates(made: Decision) -> list[Price]:
     """Prices for the same quality of the rows that may be advised at all."""
     found = []
@@ -349,11 +373,11 @@ def _candidates(made: Decision) -> list[Price]:
 
 def _lacks_larger_times(made: Decision, rows: Sequence[Row], reference: Key) -> bool:
     """Whether rows with more workers than the reference learned, but none of them was timed."""
-    learned = []
+    learned = set()
     for row in rows:
         if row.workers > reference.workers and not made.verdicts[row.key].failed:
-            learned.append(row.key)
-    return bool(learned) and not any(key in made.prices for key in learned)
+            learned.add(row.key)
+    return bool(learned) and learned.isdisjoint(made.prices)
 
 
 def _cheap_enough(
@@ -377,8 +401,8 @@ def _shown_no_worse(made: Decision, measures: Measures) -> Set[Key]:
 
     Where seeds are added until a verdict stands, faster rows have had their chance to be shown no worse.
     """
-    known = [verdict for verdict in made.verdicts.values() if verdict.kind != "unknown"]
-    if not measures.sequential or not known:
+    kinds = {verdict.kind for verdict in made.verdicts.values()}
+    if not measures.sequential or kinds <= {"unknown"}:
         return made.sound
     shown = set()
     for key in made.sound:
@@ -390,9 +414,11 @@ def _shown_no_worse(made: Decision, measures: Measures) -> Set[Key]:
 def _kind_of_choice(
     choice: Price, candidates: Sequence[Price], rows: Sequence[Row]
 ) -> Kind:
-    if choice.key.workers > min(price.key.workers for price in candidates):
+    fewest = min(price.key.workers for price in candidates)
+    if choice.key.workers > fewest:
         return "ask"
-    if len({row.workers for row in rows}) == 1:
+    counts = {row.workers for row in rows}
+    if len(counts) == 1:
         return "only-smallest"
     return "stay"
 
@@ -498,18 +524,24 @@ def _objection(price: Price, made: Decision) -> Objection:
     if is_undecided(price, made.target):
         return "uncertain"
     if (price.efficiency.value or 0.0) >= made.target:
-        return "fails" if price.key in made.failures else "samples"
+        # It is cheap enough and no worse: what is left is that runs fail, or need more samples.
+        if price.key in made.failures:
+            return "fails"
+        return "samples"
     return "cost"
 
 
 def _no_single(rows: Sequence[Row], made: Decision) -> str:
     """Why no one-worker row is the reference or billed no less than it; empty if one is."""
     singles = [row.key for row in rows if row.workers == 1]
-    worse = [key for key in singles if made.verdicts[key].seems_worse]
-    if any(key in made.prices and key not in worse for key in singles):
-        return ""
     if not singles:
         return "no one-worker run has finished"
+    worse = []
+    for key in singles:
+        if made.verdicts[key].seems_worse:
+            worse.append(key)
+        elif key in made.prices:
+            return ""
     if worse:
         sentence = made.verdicts[worse[0]].sentence
         return f"{singles[0].label} cannot be the reference ({sentence})"

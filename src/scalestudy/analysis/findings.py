@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from scalestudy.analysis.decision import Criteria, Decision, decide
@@ -97,13 +98,14 @@ def analyse(
     groups = measures.groups
     rows = rows_of(measures, criteria.margin)
     # Runs from other tools are shown beside our own, but get no advice: their work may differ.
-    ours = [row for row in rows if not row.source] or rows
+    ours = _own_rows(rows)
     wanted = target_quality
     if wanted is None:
         wanted = _target_quality(ours, criteria.margin)
     useful: dict[Key, Useful] = {}
     if wanted is not None:
-        useful = useful_speed_ups([row.key for row in ours], measures, wanted)
+        keys = [row.key for row in ours]
+        useful = useful_speed_ups(keys, measures, wanted)
 
     def decision_for(training: PlannedTraining) -> Decision:
         measured = replace(measures, planned_seconds=measure_planned(groups, training))
@@ -123,16 +125,20 @@ def analyse(
         switch = switching_length(decision, epochs, decision_for)
     priced = []
     for row in rows:
-        price, found = decision.prices.get(row.key), useful.get(row.key)
+        price = decision.prices.get(row.key)
+        found = useful.get(row.key)
         priced.append(replace(row, price=price, useful=found))
-    models = tuple(model_of(series, groups) for series in series_of(measures))
+    models = [model_of(series, groups) for series in series_of(measures)]
+    batches = {row.global_batch for row in ours}
+    if len(batches) < 2:
+        # With one global batch, no rate had to follow it.
+        rate_rule = ""
     advice = advise(
-        [row for row in priced if not row.source] or priced,
+        _own_rows(priced),
         decision,
         measures,
         planned,
-        # With one global batch, no rate had to follow it.
-        rate_rule=rate_rule if len({row.global_batch for row in ours}) > 1 else "",
+        rate_rule=rate_rule,
         switch=switch,
         models=models,
         # What was left out or stands apart comes before what would refine the answer.
@@ -145,19 +151,27 @@ def analyse(
             ),
         ),
     )
+    phases = {}
+    for key, members in groups.items():
+        phases[key] = phase_seconds(members)
     return Findings(
         name=name,
-        runs=tuple(run for members in groups.values() for run in members),
+        runs=tuple(chain.from_iterable(groups.values())),
         planned=tuple(planned),
         rows=tuple(priced),
         measures=measures,
-        phases={key: phase_seconds(members) for key, members in groups.items()},
+        phases=phases,
         advice=advice,
         criteria=criteria,
-        models=models,
+        models=tuple(models),
         folder=folder,
         switch=switch,
     )
+
+
+def _own_rows(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows without those from other tools; all of them, if a table has no others."""
+    return [row for row in rows if not row.source] or rows
 
 
 def _significantly_more(useful: Mapping[Key, Useful]) -> dict[Key, Estimate]:
@@ -176,7 +190,9 @@ def _common_epochs(rows: Sequence[Row], groups: RunsByRow) -> int | None:
         for run in groups[row.key]:
             if run.result.epochs is not None:
                 lengths.add(run.result.epochs)
-    return lengths.pop() if len(lengths) == 1 else None
+    if len(lengths) != 1:
+        return None
+    return lengths.pop()
 
 
 def _target_quality(rows: Sequence[Row], margin: QualityMargin | None) -> float | None:
@@ -184,7 +200,8 @@ def _target_quality(rows: Sequence[Row], margin: QualityMargin | None) -> float 
     best = best_single(rows)
     if best is None or best.quality.value is None:
         return None
-    if len({row.metric for row in rows}) > 1:
+    metrics = {row.metric for row in rows}
+    if len(metrics) > 1:
         return None
     loss = accepted_loss(best.quality.value, best.sense, margin)
     return best.quality.value - gain(loss, best.sense.better or "higher")
@@ -197,14 +214,20 @@ def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:
     """
     if not runs:
         return {}
-    names = dict.fromkeys(name for run in runs for name in run.result.phases)
+    names: dict[str, None] = {}
+    walls = []
+    for run in runs:
+        names |= dict.fromkeys(run.result.phases)
+        if run.result.wall_seconds is not None:
+            walls.append(run.result.wall_seconds)
     means: dict[str, float] = {}
     for name in names:
-        total = sum(run.result.phases.get(name, 0.0) for run in runs)
-        means[name] = total / len(runs)
-    walls = [run.result.wall_seconds for run in runs]
-    known = [seconds for seconds in walls if seconds is not None]
-    wall = sum(known) / len(runs) if len(known) == len(runs) else 0.0
+        # A phase that a run lacks took it no time.
+        seconds = [run.result.phases.get(name, 0.0) for run in runs]
+        means[name] = sum(seconds) / len(runs)
+    wall = 0.0
+    if len(walls) == len(runs):
+        wall = sum(walls) / len(runs)
     rest = wall - sum(means.values())
     if rest > 0.005 * wall:
         means["other"] = means.get("other", 0.0) + rest
@@ -230,9 +253,12 @@ def read_study(
     """
     overview, study = overview or study_status(folder), folder.study
     plan = plan or study.plan
+    runs: list[Run] = []
+    for status in overview.points:
+        runs += runs_of(status, folder.path)
     return analyse(
         folder.name,
-        [run for status in overview.points for run in runs_of(status, folder.path)],
+        runs,
         [planned_of(status, folder.path) for status in overview.points],
         Criteria(
             plan.efficiency,
@@ -251,4 +277,6 @@ def read_study(
 
 def rate_rule(scaling: str, *, tuned: bool) -> str:
     """Words for the rule by which the learning rate grew with the batch; "" if tuned or unknown."""
-    return "" if tuned else _RULES.get(scaling, "")
+    if tuned:
+        return ""
+    return _RULES.get(scaling, "")

@@ -76,11 +76,13 @@ def with_doubts(
     doubts = tuple(_doubts(decision, rows, measures, useful))
     if not doubts:
         return decision
-    kinds = dict.fromkeys(doubt.kind for doubt in doubts)
-    sentences = tuple(doubt.sentence for doubt in doubts)
-    decision = replace(
-        decision, provisional=(*decision.provisional, *kinds), doubts=sentences
-    )
+    kinds: dict[DoubtKind, None] = {}
+    sentences = []
+    for doubt in doubts:
+        kinds[doubt.kind] = None
+        sentences.append(doubt.sentence)
+    provisional = (*decision.provisional, *kinds)
+    decision = replace(decision, provisional=provisional, doubts=tuple(sentences))
     if "unlike-devices" in kinds:
         return replace(
             decision, kind="unlike-devices", choice=None, passed_over=(), rivals=()
@@ -148,8 +150,12 @@ def _unlike_named_devices(
         other = reference.swept.get(name)
         if not DEVICE_NAMES.fullmatch(name) or other in (None, device):
             continue
-        alike = [row.key for row in rows if row.key.swept.get(name) == device]
-        if any(key.workers <= reference.workers for key in alike):
+        counts = []
+        for row in rows:
+            if row.key.swept.get(name) == device:
+                counts.append(row.workers)
+        # The device has a row of its own that could be the reference.
+        if min(counts, default=math.inf) <= reference.workers:
             continue
         yield TableDoubt(
             "unlike-devices",
@@ -168,11 +174,12 @@ def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]
     for members in series.values():
         first, *others = sorted(members, key=lambda row: row.workers)
         least = FLAT * (first.training_seconds.value or math.inf)
-        flat = all((row.training_seconds.value or 0.0) >= least for row in others)
-        if others and flat:
+        seconds = [row.training_seconds.value or 0.0 for row in others]
+        if others and min(seconds) >= least:
+            keys = [row.key for row in members]
             yield TableDoubt(
                 "times-do-not-fall",
-                tuple(row.key for row in members),
+                tuple(keys),
                 f"The times of {first.key.series_label} do not fall with the workers. If each worker did the"
                 " whole work (weak scaling), they are no times of the same training: give the samples that"
                 " were processed (--column samples_processed=NAME), or the throughput.",
@@ -199,20 +206,26 @@ def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[TableDoubt]:
     choice = decision.choice
     if choice is None or decision.kind == "only-smallest":
         return
-    counts = {row.workers for row in rows if row.key.variant == choice.variant}
-    larger = min((count for count in counts if count > choice.workers), default=None)
+    counts = []
+    for row in rows:
+        if row.key.variant == choice.variant and row.workers > choice.workers:
+            counts.append(row.workers)
+    larger = min(counts, default=None)
     if larger is None or larger <= SKIPPED * choice.workers:
         return
     too_costly = False
-    for row in decision.passed_over:
-        if row.key.workers == larger and row.why in ("cost", "uncertain"):
+    for passed_over in decision.passed_over:
+        costs = passed_over.why in ("cost", "uncertain")
+        if costs and passed_over.key.workers == larger:
             too_costly = True
     if not too_costly:
         return
-    least, most = 2 * choice.workers, larger // 2
+    least = 2 * choice.workers
+    most = larger // 2
+    beyond = [row.key for row in rows if row.workers == larger]
     yield TableDoubt(
         "gap",
-        (choice, *(row.key for row in rows if row.workers == larger)),
+        (choice, *beyond),
         f"Nothing was measured between {choice.workers} and {larger} workers: try {least} to {most}.",
     )
 
@@ -222,11 +235,12 @@ def _super_linear(rows: Sequence[Row]) -> Iterator[TableDoubt]:
         efficiency = row.efficiency
         if row.is_baseline or efficiency.value is None:
             continue
-        certain = efficiency.low is not None and efficiency.low > SUPER_LINEAR
-        single = efficiency.low is None and efficiency.value > 1 + 2 * (
-            SUPER_LINEAR - 1
-        )
-        if certain or single:
+        lowest, most = efficiency.low, SUPER_LINEAR
+        if lowest is None:
+            # Without an interval, the scatter of a single run is allowed for.
+            lowest = efficiency.value
+            most = 1 + 2 * (SUPER_LINEAR - 1)
+        if lowest > most:
             yield TableDoubt(
                 "super-linear",
                 (row.key,),
@@ -248,7 +262,9 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[TableDoubt]:
     fast, slow = groups
     if min(slow) - max(fast) < math.log(APART):
         return
-    slower = math.exp(sum(slow) / len(slow) - sum(fast) / len(fast)) - 1
+    # Of geometric means, since the times are logarithms.
+    distance = sum(slow) / len(slow) - sum(fast) / len(fast)
+    slower = math.exp(distance) - 1
     slow_runs, fast_runs = [], []
     for run in measures.groups[row.key]:
         if seconds.get(seed_of(run), -math.inf) >= min(slow):
@@ -272,11 +288,12 @@ def _two_groups_of_qualities(
     row: Row, measures: Measures, decision: Decision
 ) -> Iterator[TableDoubt]:
     qualities = measures.quality.values.get(row.key, {}).values()
-    values = [value for value in qualities if math.isfinite(value)]
+    values = [*filter(math.isfinite, qualities)]
     groups = _two_groups(values)
     if groups is None or measures.failed.get(row.key):
         return
     low, high = groups
+    # Within the margin on both sides, the two groups learned equally well.
     margin = accepted_loss(sum(high) / len(high), row.sense, decision.criteria.margin)
     if min(high) - max(low) <= 2 * margin:
         return
@@ -296,13 +313,18 @@ def _two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | No
     if len(values) < FEWEST_IN_GROUPS:
         return None
     ordered = sorted(values)
-    gaps = [later - earlier for earlier, later in pairwise(ordered)]
-    widest = max(gaps)
-    place = gaps.index(widest) + 1
-    low, high = ordered[:place], ordered[place:]
+    widest, place = -math.inf, 0
+    for index, (earlier, later) in enumerate(pairwise(ordered), start=1):
+        if later - earlier > widest:
+            widest, place = later - earlier, index
+    low = ordered[:place]
+    high = ordered[place:]
+    # A single run apart from the others is an outlier, not a group.
     if min(len(low), len(high)) < FEWEST_IN_GROUPS // 2:
         return None
-    within = max(low[-1] - low[0], high[-1] - high[0])
+    within_low = low[-1] - low[0]
+    within_high = high[-1] - high[0]
+    within = max(within_low, within_high)
     if widest <= 0 or widest <= TIGHT * within:
         return None
     return low, high
@@ -322,7 +344,9 @@ def _unclear_samples(
         return
     same_quality = price.efficiency.times(ratio.inverse())
     least = decision.target - decision.criteria.zone
-    lowest = same_quality.value if same_quality.low is None else same_quality.low
+    lowest = same_quality.low
+    if lowest is None:
+        lowest = same_quality.value
     if lowest is not None and lowest < least:
         yield TableDoubt(
             "samples-unclear",
@@ -347,4 +371,4 @@ def _hosts(runs: Iterable[Run]) -> set[str]:
 
 
 def _labels(keys: Sequence[Key]) -> str:
-    return ", ".join(key.label for key in keys)
+    return ", ".join([key.label for key in keys])

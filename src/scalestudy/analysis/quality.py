@@ -90,10 +90,13 @@ def accepted_loss(
             return margin.value * abs(reference)
         return margin.value
     if sense.whole and sense.better:
+        # A loss of .02 would triple the errors of a model with an accuracy of .99.
         error = reference
         if sense.better == "higher":
             error = sense.whole - reference
-        return min(MARGIN * sense.whole, OF_ERROR * max(0.0, error))
+        of_scale = MARGIN * sense.whole
+        of_error = OF_ERROR * max(0.0, error)
+        return min(of_scale, of_error)
     return MARGIN * abs(reference)
 
 
@@ -104,7 +107,8 @@ def judge(
     reference: Key | None = None,
 ) -> Verdict:
     """Verdict on a row compared with `reference`, by default `find_baseline`."""
-    sense, digits = measures.senses[key], measures.digits[key]
+    sense = measures.senses[key]
+    digits = measures.digits[key]
     if failed := _failed(key, measures):
         return failed
     if not measures.quality.values[key]:
@@ -164,7 +168,8 @@ def _incomparable(
     key: Key, reference: Key | None, measures: Measures, margin: QualityMargin | None
 ) -> Verdict | None:
     """Verdict on a row that nothing can be compared with, or by no known scale; None if it can be compared."""
-    sense, digits = measures.senses[key], measures.digits[key]
+    sense = measures.senses[key]
+    digits = measures.digits[key]
     unfit = _unfit(reference, measures)
     if reference is None or unfit:
         sentence = unfit or "no finished one-worker run to compare with"
@@ -196,13 +201,16 @@ def _baseline(key: Key, measures: Measures) -> Key | None:
 
 def _failed(key: Key, measures: Measures) -> Verdict | None:
     """Verdict from the first of a row's failed runs, with the share of failed runs; None if none failed."""
-    runs, failed = measures.trained[key], measures.failed[key]
+    runs = measures.trained[key]
+    failed = measures.failed[key]
     if not failed:
         return None
-    share = "" if len(runs) == 1 else f"{len(failed)} of {len(runs)} runs "
+    sentence = failed[0].sentence
+    if len(runs) > 1:
+        sentence = f"{len(failed)} of {len(runs)} runs {sentence}"
     return Verdict(
         failed[0].kind,
-        share + failed[0].sentence,
+        sentence,
         seems_worse=True,
         digits=measures.digits[key],
     )
@@ -226,10 +234,22 @@ def classify_change(
     """Compare the interval of a change with `margin`, a length in the metric's own unit."""
     if change.low is None or change.high is None:
         return "unclear"
-    low, high = sorted((gain(change.low, better), gain(change.high, better)))
+    low, high = _gains(change.low, change.high, better)
+    # Piaggio et al. (JAMA 2012), figure 1: where the whole interval lies decides, not the estimate.
     if low >= -margin:
         return "no-worse"
-    return "worse" if high < -margin else "unclear"
+    if high < -margin:
+        return "worse"
+    return "unclear"
+
+
+def _gains(low: float, high: float, better: Better) -> tuple[float, float]:
+    """The ends of an interval as gains, which are positive for a better model, the lower end first."""
+    first = gain(low, better)
+    second = gain(high, better)
+    if first <= second:
+        return first, second
+    return second, first
 
 
 def _in_words(
@@ -238,16 +258,20 @@ def _in_words(
     if change.value is None:
         return "not enough runs to tell (a run ended without a finite quality)"
     if change.low is None or change.high is None:
-        side = "lower" if change.value < 0 else "higher"
+        side = "higher"
+        if change.value < 0:
+            side = "lower"
         size = f"{abs(change.value):.{digits}f}"
         return f"{size} {side} in single runs (add seeds)"
-    low, high = sorted((gain(change.low, better), gain(change.high, better)))
+    low, high = _gains(change.low, change.high, better)
     if kind == "worse":
         return f"worse by {_length(-high, digits)} to {_length(-low, digits)}"
     if kind == "no-worse":
         return _no_worse(low, high, margin, better, digits)
-    between = f"between {format_signed(change.low, digits)} and {format_signed(change.high, digits)}"
-    return f"not enough runs to tell ({between}, with a margin of {_length(margin, digits)})"
+    least = format_signed(change.low, digits)
+    most = format_signed(change.high, digits)
+    accepted = _length(margin, digits)
+    return f"not enough runs to tell (between {least} and {most}, with a margin of {accepted})"
 
 
 def _no_worse(
@@ -255,14 +279,16 @@ def _no_worse(
 ) -> str:
     """Words for a gain from `low` to `high` that is no loss beyond `margin`."""
     if high < 0:
-        accepted = f"within the accepted {_length(margin, digits)}"
-        return (
-            f"worse by {_length(-high, digits)} to {_length(-low, digits)}, {accepted}"
-        )
+        # A loss that is certain is named, though it is accepted.
+        loss = f"worse by {_length(-high, digits)} to {_length(-low, digits)}"
+        return f"{loss}, within the accepted {_length(margin, digits)}"
     if low > 0:
         return f"no worse (better by {_length(low, digits)} to {_length(high, digits)})"
-    side = "below" if better == "higher" else "above"
-    return f"no worse (at most {_length(max(0.0, -low), digits)} {side})"
+    side = "below"
+    if better == "lower":
+        side = "above"
+    most = _length(max(0.0, -low), digits)
+    return f"no worse (at most {most} {side})"
 
 
 def format_signed(value: float, digits: int = 3) -> str:
@@ -288,17 +314,21 @@ class Failures:
     @property
     def share(self) -> float:
         """Share of failed runs; 0 if there was none."""
-        return self.failed / self.runs if self.runs else 0.0
+        if not self.runs:
+            return 0.0
+        return self.failed / self.runs
 
     def exceed(self, other: "Failures") -> bool:
         """Whether significantly more runs fail than of another row (Fisher's exact test, one-sided)."""
         if self.share <= other.share:
             return False
-        failed, runs = self.failed + other.failed, self.runs + other.runs
+        failed = self.failed + other.failed
+        runs = self.runs + other.runs
         # Ways to choose these runs so that as many or more of the failed ones are among them.
         more = 0
         for count in range(self.failed, min(failed, self.runs) + 1):
-            more += comb(failed, count) * comb(runs - failed, self.runs - count)
+            sound = self.runs - count
+            more += comb(failed, count) * comb(runs - failed, sound)
         return more / comb(runs, self.runs) <= SIGNIFICANT
 
     def __str__(self) -> str:
@@ -315,11 +345,14 @@ def count_failures(
     errors = Counter[Key]()
     for point in planned:
         if point.state == "failed":
-            errors[key_of(point.strategy, point.workers, dict(point.swept))] += 1
+            key = key_of(point.strategy, point.workers, dict(point.swept))
+            errors[key] += 1
     counted = {}
     for key in keys:
         failed = len(measures.failed[key]) + errors[key]
-        counted[key] = Failures(failed, len(measures.trained[key]) + errors[key])
+        # A run that ended in an error left no training.
+        runs = len(measures.trained[key]) + errors[key]
+        counted[key] = Failures(failed, runs)
     return counted
 
 
@@ -328,7 +361,11 @@ def pool(
 ) -> Failures:
     """Failures of several rows together, those with equal updates once."""
     most: dict[Key, Failures] = {}
+    # In rising order, so that of rows with equal updates the one with most failures remains.
     for key in sorted(keys, key=lambda key: failures[key].failed):
         most[measures.updates[key]] = failures[key]
-    failed = sum(row.failed for row in most.values())
-    return Failures(failed, sum(row.runs for row in most.values()))
+    failed = runs = 0
+    for row in most.values():
+        failed += row.failed
+        runs += row.runs
+    return Failures(failed, runs)

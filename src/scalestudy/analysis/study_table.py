@@ -149,17 +149,27 @@ def rows_of(measures: Measures, margin: QualityMargin | None = None) -> list[Row
 
 
 def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
-    runs, sense = measures.groups[key], measures.senses[key]
+    runs = measures.groups[key]
+    sense = measures.senses[key]
     first = runs[0].result
     trained = measures.trained[key]
-    samples = {run.result.samples_processed for run in runs}
+    seeds, amounts, timings = [], set(), 0
+    for run in runs:
+        seeds.append(run.result.seed)
+        amounts.add(run.result.samples_processed)
+        if run.is_timing:
+            timings += 1
+    samples = amounts.pop()
+    if amounts:
+        # Splits by groups differ in their sizes: no number is that of a training of the row.
+        samples = None
     return Row(
         key=key,
         implementation=first.implementation,
         communication=first.communication,
-        seeds=tuple(run.result.seed for run in runs),
+        seeds=tuple(seeds),
         global_batch=first.global_batch,
-        samples_processed=samples.pop() if len(samples) == 1 else None,
+        samples_processed=samples,
         throughput=measures.throughput.mean(key),
         training_seconds=measures.training_seconds.mean(key),
         wall_seconds=measures.wall_seconds.mean(key),
@@ -175,7 +185,7 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
         basis=measures.bases[key],
         source=sources(runs) or None,
         failed_runs=len(measures.failed[key]),
-        timings=sum(run.is_timing for run in runs),
+        timings=timings,
         quality_of=_trained_row(key, measures),
         worst_quality=_worst_quality(trained, sense),
     )
@@ -199,17 +209,24 @@ def _trained_row(key: Key, measures: Measures) -> Key | None:
     """The row that was trained in the place of a row; None if it was trained itself, or none was."""
     if not all(run.is_timing for run in measures.groups[key]):
         return None
-    trained = [key_of_run(run) for run in measures.trained[key]]
-    return trained[0] if trained else None
+    trained = measures.trained[key]
+    if not trained:
+        return None
+    return key_of_run(trained[0])
 
 
 def best_single(rows: Sequence[Row], metric: str | None = None) -> Row | None:
     """The one-worker row with the best quality by `metric`, or by any; None if none learned anything."""
     best, highest = None, -math.inf
     for row in rows:
-        if row.workers != 1 or row.metric != (metric or row.metric):
+        if row.workers != 1:
             continue
-        if row.sense.better is None or row.verdict.failed or row.quality.value is None:
+        if metric and row.metric != metric:
+            continue
+        if row.sense.better is None or row.quality.value is None:
+            continue
+        # A row with a run that learned nothing has a mean that is of neither kind of run.
+        if row.verdict.failed:
             continue
         quality = gain(row.quality.value, row.sense.better)
         if best is None or quality > highest:
@@ -223,11 +240,22 @@ _Column = tuple[Kind, str | Callable[[Row], Any]]
 
 def _interval(name: str, estimate: str) -> dict[str, _Column]:
     """Columns for value, low and high end of an estimate."""
-    ends = {"": "value", "_low": "low", "_high": "high"}
     return {
-        f"{name}{ending}": ("float", f"{estimate}.{end}")
-        for ending, end in ends.items()
+        name: ("float", f"{estimate}.value"),
+        f"{name}_low": ("float", f"{estimate}.low"),
+        f"{name}_high": ("float", f"{estimate}.high"),
     }
+
+
+def _costs() -> dict[str, _Column]:
+    """Columns for what a row cost."""
+    found: dict[str, _Column] = {}
+    for name in cost_columns():
+        kind: Kind = "float"
+        if name == "unmeasured":
+            kind = "text"
+        found[name] = (kind, f"costs.{name}")
+    return found
 
 
 @cache
@@ -256,24 +284,15 @@ def _row_columns() -> dict[str, _Column]:
         "better": ("text", "sense.better"),
         "constant_quality": ("float", "constant_quality"),
         "communication": ("text", "communication"),
-        **{
-            name: ("text" if name == "unmeasured" else "float", f"costs.{name}")
-            for name in cost_columns()
-        },
+        **_costs(),
         "cost": ("float", "price.cost.value"),
-        "cost_unit": (
-            "text",
-            lambda row: f"{row.price.bill}-hours" if row.price else None,
-        ),
+        "cost_unit": ("text", lambda row: _cost_unit(row.price)),
         **_interval("cost_efficiency", "price.efficiency"),
         "pareto": ("flag", "price.on_front"),
         "target_quality": ("float", "useful.target"),
         "worst_quality": ("float", "worst_quality"),
         "failed_runs": ("whole", "failed_runs"),
-        "speedup_basis": (
-            "text",
-            lambda row: None if row.speed.steady.value is None else row.basis,
-        ),
+        "speedup_basis": ("text", _basis),
         "synchronous": ("flag", lambda row: is_synchronous(row.implementation)),
         "timing_runs": ("whole", "timings"),
         "trainings": ("whole", "trainings"),
@@ -287,7 +306,21 @@ def _row_columns() -> dict[str, _Column]:
 
 def _planned_seconds(price: Price | None) -> float | None:
     """Time of the planned training from start to result; None if it is unknown."""
-    return price.seconds.value if price and price.basis == "wall" else None
+    if price is None or price.basis != "wall":
+        return None
+    return price.seconds.value
+
+
+def _cost_unit(price: Price | None) -> str | None:
+    if price is None:
+        return None
+    return f"{price.bill}-hours"
+
+
+def _basis(row: Row) -> str | None:
+    if row.speed.steady.value is None:
+        return None
+    return row.basis
 
 
 def columns(swept: Sequence[str] = ()) -> list[str]:
@@ -298,7 +331,7 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
 
 def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Rows as dictionaries with the names of `columns`; numbers that are not finite become None."""
-    names = columns(sorted({name for row in rows for name in row.key.swept}))
+    names = columns(_swept_names(rows))
     own = _row_columns()
     table = []
     for row in rows:
@@ -312,6 +345,13 @@ def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return table
 
 
+def _swept_names(rows: Sequence[Row]) -> list[str]:
+    names: set[str] = set()
+    for row in rows:
+        names.update(row.key.swept)
+    return sorted(names)
+
+
 def _cell(row: Row, _: Kind, of: str | Callable[[Row], Any]) -> Any:
     """Value of a column; None if a part of its path is None, or for a number that is not finite."""
     value: Any = row
@@ -319,8 +359,13 @@ def _cell(row: Row, _: Kind, of: str | Callable[[Row], Any]) -> Any:
         value = of(row)
     else:
         for name in of.split("."):
-            value = None if value is None else getattr(value, name)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+            if value is None:
+                break
+            value = getattr(value, name)
+    # JSON has no NaN, and spreadsheets read one as a text.
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
@@ -335,7 +380,7 @@ def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
     }
     own, table = _row_columns(), records(rows)
     series = []
-    for name in columns(sorted({name for row in rows for name in row.key.swept})):
+    for name in columns(_swept_names(rows)):
         values = [record[name] for record in table]
         if name in own:
             kind, _ = own[name]
@@ -354,8 +399,10 @@ def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":
         values = [_value(run, field) for run in runs]
         series.append(pl.Series(field, values, strict=False))
     for name in swept_keys(runs):
-        series.append(_swept(name, [run.result.swept.get(name) for run in runs]))
-    series.append(pl.Series("folder", [run.folder for run in runs], pl.String))
+        values = [run.result.swept.get(name) for run in runs]
+        series.append(_swept(name, values))
+    folders = [run.folder for run in runs]
+    series.append(pl.Series("folder", folders, pl.String))
     return pl.DataFrame(series)
 
 
@@ -363,9 +410,11 @@ def _value(run: Run, field: str) -> Any:
     if field == "hosts":
         return " ".join(run.result.hosts)
     # Records that lack the direction took the highest value as the best.
-    unknown = run.result.better is None and quality_sense([run]).better != "higher"
-    if unknown and field.startswith("best_"):
-        return None
+    unknown = run.result.better is None
+    if field.startswith("best_") and unknown:
+        sense = quality_sense([run])
+        if sense.better != "higher":
+            return None
     return getattr(run.result, field)
 
 
@@ -373,7 +422,7 @@ def _swept(name: str, values: list[Any]) -> "pl.Series":
     """Swept values in their own type if they share one, otherwise as text."""
     import polars as pl
 
-    kinds = {type(value) for value in values if value is not None}
+    kinds = {type(value) for value in values} - {type(None)}
     if len(kinds) == 1 and kinds <= {bool, int, float, str}:
         return pl.Series(name, values)
     if kinds == {int, float}:
@@ -383,4 +432,7 @@ def _swept(name: str, values: list[Any]) -> "pl.Series":
 
 def _converted(values: Sequence[Any], kind: Callable[[Any], Any]) -> list[Any]:
     """The values in another type; None stays None."""
-    return [None if value is None else kind(value) for value in values]
+    converted = []
+    for value in values:
+        converted.append(None if value is None else kind(value))
+    return converted

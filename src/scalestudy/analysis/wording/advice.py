@@ -79,7 +79,8 @@ def advise(
     sentences = _failures(rows)
     headline, cost = _nothing(decision), ""
     if choice is not None:
-        headline, cost = _headline(choice, decision, rate_rule), _cost(decision)
+        headline = _headline(choice, decision, rate_rule)
+        cost = _cost(decision)
         sentences = [
             usefulness(choice),
             *_about_choice(choice, rows, decision, measures, switch, models),
@@ -151,7 +152,9 @@ def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
     workers = f"{choice.workers} {plural('worker', choice.workers)}"
     if decision.kind == "only-smallest":
         return f"Only {workers} tried. Sweep larger numbers to see what they gain."
-    details = f", {choice.key.details}" if choice.key.swept else ""
+    details = ""
+    if choice.key.swept:
+        details = f", {choice.key.details}"
     if decision.kind == "stay":
         why = f"nothing faster keeps a cost efficiency of {decision.target:g} without losing quality"
         if "faster-may-learn" in decision.provisional:
@@ -167,7 +170,8 @@ def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
         text += f"; {_failed_rows(decision)}"
     if not decision.provisional:
         return f"{text[0].upper()}{text[1:]}."
-    if all(verdict.kind == "unknown" for verdict in decision.verdicts.values()):
+    kinds = {verdict.kind for verdict in decision.verdicts.values()}
+    if kinds <= {"unknown"}:
         return f"By speed alone, {text}."
     return f"Provisionally, {text}."
 
@@ -181,16 +185,22 @@ def _failed_rows(decision: Decision) -> str:
     for key in decision.failures:
         if decision.verdicts[key].failed and key not in keys:
             keys.append(key)
-    return ", ".join(f"{decision.failures[key]} of {key.label} failed" for key in keys)
+    texts = []
+    for key in keys:
+        texts.append(f"{decision.failures[key]} of {key.label} failed")
+    return ", ".join(texts)
 
 
 def _others(choice: Row, rivals: Sequence[Key]) -> str:
     """Names of rows that tie with the choice: only the strategy if nothing else differs."""
-    plain = all(key.variant == choice.key.variant for key in rivals)
-    names = [key.strategy if plain else key.label for key in rivals]
+    names = [key.strategy for key in rivals]
+    variants = {key.variant for key in rivals}
+    if not variants <= {choice.key.variant}:
+        names = [key.label for key in rivals]
     # A number is never longer than the one name it stands for.
     if len(names) > NAMED_RIVALS + 1:
-        names = [*names[:NAMED_RIVALS], f"{len(names) - NAMED_RIVALS} others"]
+        left = len(names) - NAMED_RIVALS
+        names = [*names[:NAMED_RIVALS], f"{left} others"]
     return join_words(names, "or")
 
 
@@ -214,10 +224,11 @@ def _cost(decision: Decision) -> str:
     took = f"{which} takes {units.duration(price.duration)} {of} and costs {_billed(price, first)}"
     if price.key == reference:
         return f"{took}."
-    other = (
-        f"{reference.label} ({units.duration(first.duration)}, {_billed(first, price)})"
-    )
-    times = f"{_number(price.speedup)} times as fast at {1 / (price.efficiency.value or 1):.2f} times the cost"
+    their_time = units.duration(first.duration)
+    other = f"{reference.label} ({their_time}, {_billed(first, price)})"
+    # Cost efficiency is the inverse of the ratio of costs.
+    ratio = 1 / (price.efficiency.value or 1)
+    times = f"{_number(price.speedup)} times as fast at {ratio:.2f} times the cost"
     return f"{took}. Compared with {other} it is {times}: a {efficiency}."
 
 
@@ -236,10 +247,9 @@ def _planned_training(decision: Decision) -> str:
 def _length_of_quality(choice: Row, decision: Decision, measures: Measures) -> str:
     """At which length the quality was measured, if another one is planned."""
     planned = decision.criteria.planned
-    measured = {
-        (run.result.epochs, run.result.training_samples)
-        for run in measures.trained[choice.key]
-    }
+    measured = set()
+    for run in measures.trained[choice.key]:
+        measured.add((run.result.epochs, run.result.training_samples))
     if planned.as_measured or choice.quality.value is None or len(measured) != 1:
         return ""
     epochs, samples = measured.pop()
@@ -252,11 +262,15 @@ def _length_of_quality(choice: Row, decision: Decision, measures: Measures) -> s
 
 def _unlike_work(rows: Sequence[Row], decision: Decision) -> str:
     """What unlike work of the rows means for their times and qualities; "" if it is equal or unknown."""
-    amounts = {row.samples_processed for row in rows} - {None}
+    amounts = set()
+    for row in rows:
+        if row.samples_processed is not None:
+            amounts.add(row.samples_processed)
     price = decision.price
     if price is None or price.basis != "rate" or len(amounts) < 2:
         return ""
-    low, high = min(filter(None, amounts)), max(filter(None, amounts))
+    low = min(amounts)
+    high = max(amounts)
     return (
         f"Trainings processed {low:,} to {high:,} samples, so the time of a sample is compared, and qualities"
         " are of unlike work (weak scaling)."
@@ -264,14 +278,18 @@ def _unlike_work(rows: Sequence[Row], decision: Decision) -> str:
 
 
 def _billed(price: Price, beside: Price) -> str:
-    return units.cost(price.cost.value or 0.0, price.bill, beside.cost.value or 0.0)
+    cost = price.cost.value or 0.0
+    other = beside.cost.value or 0.0
+    # Two costs that stand beside each other have one unit.
+    return units.cost(cost, price.bill, other)
 
 
 def _efficiency(price: Price, decision: Decision) -> str:
     """A cost efficiency with its interval; if that lies in the indifference zone, the interval alone."""
     estimate = price.efficiency
     if decision.is_about_target(estimate):
-        low, high = f"{estimate.low:.2f}", f"{estimate.high:.2f}"
+        low = f"{estimate.low:.2f}"
+        high = f"{estimate.high:.2f}"
         if low != high:
             return f"{low} to {high}, about the target {decision.target:g}"
     return _number(estimate)
@@ -309,13 +327,16 @@ def _quality(choice: Row, verdict: Verdict) -> str:
 
 def _passed_over(row: PassedOver, decision: Decision) -> str:
     """Why a faster row was not chosen."""
-    price, verdict = decision.prices[row.key], decision.verdicts[row.key]
+    price = decision.prices[row.key]
+    verdict = decision.verdicts[row.key]
+    # The words for each reason in `decision.Objection`.
     if row.why == "cost":
         why = _too_costly(price, decision)
     elif row.why == "uncertain":
         why = f"too uncertain, {_number(price.speedup)} times as fast"
     elif row.why == "samples":
-        useful, ratio = decision.useful(price), decision.samples.get(row.key, ONE)
+        useful = decision.useful(price)
+        ratio = decision.samples.get(row.key, ONE)
         why = (
             f"it needs {_number(ratio)} times the samples, a cost efficiency of"
             f" {useful.efficiency.value:.2f} instead of {price.efficiency.value:.2f} for the same quality"
@@ -370,6 +391,7 @@ def _failing_share(choice: Row, measures: Measures) -> str:
         or measures.fails_everywhere
     ):
         return ""
+    # The share of failures with which no failure in so many trainings has a chance of 5 %.
     most = 1 - 0.05 ** (1 / runs)
     return f"0 of {runs} of its trainings failed: up to {most:.0%} may (95 % limit)."
 
@@ -420,31 +442,31 @@ def _open_questions(
     rows: Sequence[Row], planned: Sequence[Planned], decision: Decision
 ) -> list[str]:
     """One sentence for each open question, with the runs that would settle it."""
-    questions = [*_unfinished(planned), *_single_seeds(rows), *_costs(decision)]
+    questions = _unfinished(planned)
+    questions += _single_seeds(rows)
+    questions += _costs(decision)
     unclear, unknown = _open_qualities(rows, decision)
     if unclear:
         named = []
         for row in unclear:
+            text = row.key.label
             needed = decision.verdicts[row.key].needed
-            seeds = "" if needed is None else f" (about {needed} seeds)"
-            named.append(f"{row.key.label}{seeds}")
+            if needed is not None:
+                text += f" (about {needed} seeds)"
+            named.append(text)
         questions.append(
             f"More seeds are needed to tell whether the quality is worse: {_short(named)}."
         )
     if unknown:
-        whose = _short([row.key.label for row in unknown])
+        labels = [row.key.label for row in unknown]
+        whose = _short(labels)
         if len(unknown) == len(rows):
             whose = "any row"
         questions.append(
             f"The quality of {whose} is unknown; more workers may have lowered it."
         )
     questions += _undirected(rows)
-    without_scale = [row.metric for row in rows if row.verdict.kind == "no-margin"]
-    for metric in dict.fromkeys(without_scale):
-        questions.append(
-            f"The scale of {metric_label(metric)} is not known, so there is no verdict on quality. Add"
-            " --quality-margin: the accepted loss, in its unit or as a percentage."
-        )
+    questions += _without_scale(rows)
     if decision.relative and decision.reference:
         remedy = "Sweep 1 worker too, to see what the first step costs."
         if any(row.workers == 1 for row in rows):
@@ -455,6 +477,20 @@ def _open_questions(
     return questions + _untimed(rows)
 
 
+def _without_scale(rows: Sequence[Row]) -> list[str]:
+    metrics: dict[str, None] = {}
+    for row in rows:
+        if row.verdict.kind == "no-margin":
+            metrics[row.metric] = None
+    sentences = []
+    for metric in metrics:
+        sentences.append(
+            f"The scale of {metric_label(metric)} is not known, so there is no verdict on quality. Add"
+            " --quality-margin: the accepted loss, in its unit or as a percentage."
+        )
+    return sentences
+
+
 def _open_qualities(
     rows: Sequence[Row], decision: Decision
 ) -> tuple[list[Row], list[Row]]:
@@ -462,7 +498,10 @@ def _open_qualities(
 
     Where seeds are added until a verdict stands, only what may still change the choice is trained further.
     """
-    not_shown = {row.key for row in decision.passed_over if row.why == "not-shown"}
+    not_shown = set()
+    for passed_over in decision.passed_over:
+        if passed_over.why == "not-shown":
+            not_shown.add(passed_over.key)
     only_not_shown = any(row.timings for row in rows)
     unclear, unknown = [], []
     for row in rows:
@@ -478,7 +517,10 @@ def _open_qualities(
 def _unfinished(planned: Sequence[Planned]) -> list[str]:
     sentences = []
     for state in UNDONE:
-        names = [point.name for point in planned if point.state == state]
+        names = []
+        for point in planned:
+            if point.state == state:
+                names.append(point.name)
         if not names:
             continue
         subject = f"{len(names)} {plural('run', len(names))}"
@@ -494,7 +536,11 @@ def _unfinished(planned: Sequence[Planned]) -> list[str]:
 
 
 def _single_seeds(rows: Sequence[Row]) -> list[str]:
-    alone = [row.key.label for row in rows if row.runs == 1 and not row.timings]
+    alone = []
+    for row in rows:
+        # A row with timing runs gets its seeds from the search, not from a longer sweep.
+        if row.runs == 1 and not row.timings:
+            alone.append(row.key.label)
     if not alone:
         return []
     if len(alone) == len(rows):
@@ -528,10 +574,15 @@ def _costs(decision: Decision) -> list[str]:
 
 
 def _undirected(rows: Sequence[Row]) -> list[str]:
+    by_metric: dict[str, list[Row]] = {}
+    for row in rows:
+        by_metric.setdefault(row.metric, []).append(row)
     sentences = []
-    undirected = [row.metric for row in rows if row.sense.better is None and row.metric]
-    for metric in dict.fromkeys(undirected):
-        if all(row.source for row in rows if row.metric == metric):
+    for metric, members in by_metric.items():
+        if not metric or all(row.sense.better is not None for row in members):
+            continue
+        # Only a table from elsewhere can be told at the command line.
+        if all(row.source for row in members):
             remedy = "Add --better higher or --better lower."
         else:
             remedy = f'Add better = {{"{metric}": "higher"}}, or "lower", to the task file and run again.'
@@ -554,7 +605,8 @@ def _untimed(rows: Sequence[Row]) -> list[str]:
         for members in gather_keys(keys, lambda key: key.series).values():
             counts = join_words([str(key.workers) for key in members])
             *_, last = members
-            names.append(last.label.replace(f"on {last.workers} ", f"on {counts} ", 1))
+            one = f"on {last.workers} "
+            names.append(last.label.replace(one, f"on {counts} ", 1))
         sentences.append(f"No speed-up for {_short(names)}: {reason}.")
     return sentences
 

@@ -14,6 +14,8 @@ from scalestudy.util.text import join_words
 MISFIT = 0.1
 """Relative deviation of a mean from the curve that is worth a sentence."""
 HOLDS = ("no-worse", "reference")
+UNDECIDABLE = ("unknown", "no-direction", "no-margin")
+"""Verdicts on qualities that cannot be compared."""
 
 
 def quality_holds(verdicts: Mapping[Key, Verdict]) -> list[str]:
@@ -22,7 +24,7 @@ def quality_holds(verdicts: Mapping[Key, Verdict]) -> list[str]:
     for members in gather_keys(verdicts, lambda key: key.series).values():
         rising = sorted(members, key=lambda key: key.workers)
         kinds = {verdicts[key].kind for key in rising}
-        if len(rising) < 2 or kinds & {"unknown", "no-direction", "no-margin"}:
+        if len(rising) < 2 or not kinds.isdisjoint(UNDECIDABLE):
             continue
         most, lost = 0, None
         for key in rising:
@@ -58,7 +60,8 @@ def causes(verdicts: Mapping[Key, Verdict], measures: Measures) -> list[str]:
         if cured:
             cure = f"With {cured}, {key.workers} workers are no worse"
         else:
-            counts = ",".join(map(str, sorted({other.workers for other in members})))
+            others = sorted({other.workers for other in members})
+            counts = ",".join(map(str, others))
             cure = f"Search a rate and a warm-up: `scalestudy recipe STUDY --workers {counts}`"
         sentences.append(f"{cause}. {cure}.")
     return sentences
@@ -112,11 +115,13 @@ def usefulness(row: Row) -> str:
 def samples_needed(rows: Sequence[Row]) -> list[str]:
     """Samples to the target quality on each number of workers, and the critical batch, one list item each."""
     by_source: dict[Key, Useful] = {}
+    digits: dict[Key, int] = {}
+    metric = ""
     for row in rows:
+        digits[row.key] = row.digits
+        metric = metric or metric_label(row.metric)
         if row.useful and not row.useful.by_construction:
             by_source[row.useful.source] = row.useful
-    digits = {row.key: row.digits for row in rows}
-    metric = metric_label(rows[0].metric) if rows else ""
     sentences = []
     for members in gather_keys(by_source, lambda key: key.variant).values():
         unreached = []
@@ -126,7 +131,8 @@ def samples_needed(rows: Sequence[Row]) -> list[str]:
                 continue
             goal = f"{metric} {useful.target:.{digits[key]}f}"
             if useful.ratio.value is not None:
-                ratio, baseline = _words(useful.ratio), useful.baseline.label
+                ratio = _words(useful.ratio)
+                baseline = useful.baseline.label
                 text = f"{ratio} times the samples of {baseline} to {goal}"
                 sentences.append(f"{key.label}: {text}.")
             elif useful.reached == 0:
@@ -138,11 +144,14 @@ def samples_needed(rows: Sequence[Row]) -> list[str]:
             # One sentence for all: a large sweep may hold a hundred such rows.
             first = unreached[0]
             goal = f"{metric} {by_source[first].target:.{digits[first]}f}"
-            runs = sum(by_source[key].runs for key in unreached)
+            runs = 0
+            for key in unreached:
+                runs += by_source[key].runs
             sentences.append(
                 f"{_together(unreached)}: 0 of {runs} runs reached {goal}."
             )
-        sentences += _critical([row for row in rows if row.key in members])
+        of_variant = [row for row in rows if row.key in members]
+        sentences += _critical(of_variant)
     return sentences
 
 
@@ -152,23 +161,28 @@ def _together(keys: Sequence[Key]) -> str:
     if not others:
         return first.label
     counts = join_words([str(key.workers) for key in keys])
-    details = f" ({first.details})" if first.details else ""
-    return f"{first.strategy} on {counts} workers{details}"
+    text = f"{first.strategy} on {counts} workers"
+    if first.details:
+        text += f" ({first.details})"
+    return text
 
 
 def _critical(rows: Sequence[Row]) -> list[str]:
     """The critical batch of rows that differ in their workers; nothing if the global batch is the same."""
-    if len(rows) < 2 or len({row.global_batch for row in rows}) < 2:
+    batches = {row.global_batch for row in rows}
+    if len(batches) < 2:
         return []
     complete: dict[int, Sequence[float]] = {}
     for row in rows:
         useful = row.useful
+        # The mean of those that did reach it would make a large batch look better than it is.
         if useful and row.global_batch and useful.reached == useful.runs:
             complete[row.global_batch] = useful.samples
     if len(complete) < LEAST_BATCHES:
+        counts = {row.workers for row in rows}
         return [
             f"A critical batch takes {LEAST_BATCHES} global batches with which all runs reach the target, and"
-            f" there are {len(complete)}: {_more_batches({row.workers for row in rows}, len(rows))}."
+            f" there are {len(complete)}: {_more_batches(counts, len(rows))}."
         ]
     fitted = fit_critical_batch(complete)
     if fitted is None:
@@ -191,15 +205,19 @@ def _critical(rows: Sequence[Row]) -> list[str]:
 
 def _more_batches(counts: Collection[int], rows: int) -> str:
     """What gives a study enough global batches: the first powers of two of workers that it lacks."""
-    others = [2**power for power in range(12) if 2**power not in counts]
-    more = others[: max(0, LEAST_BATCHES - rows)]
+    missing = LEAST_BATCHES - rows
+    more: list[str] = []
+    for power in range(12):
+        if 2**power not in counts and len(more) < missing:
+            more.append(str(2**power))
     if not more:
         return "train for more epochs"
-    return f"add {' and '.join(map(str, more))} workers (`virtual` will do)"
+    return f"add {' and '.join(more)} workers (`virtual` will do)"
 
 
 def _words(estimate: Estimate) -> str:
-    value, low = _short(estimate.value), _short(estimate.low)
+    value = _short(estimate.value)
+    low = _short(estimate.low)
     high = _short(estimate.high)
     if not low or low == high:
         return value
@@ -209,4 +227,7 @@ def _words(estimate: Estimate) -> str:
 def _short(value: float | None) -> str:
     if value is None:
         return ""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if value >= 100:
+        # Numbers of samples: an exponent would be hard to compare with a batch.
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

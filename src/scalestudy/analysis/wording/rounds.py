@@ -16,7 +16,8 @@ def warn_of_rows_apart(rounds: Rounds, values: Mapping[Key, Values]) -> list[str
     alone = rounds.alone(values)
     if not alone:
         return []
-    labels = ", ".join(key.label for key in alone[:MOST_NAMED])
+    named = [key.label for key in alone[:MOST_NAMED]]
+    labels = ", ".join(named)
     if len(alone) > MOST_NAMED:
         labels += f" and {len(alone) - MOST_NAMED} more"
     return [

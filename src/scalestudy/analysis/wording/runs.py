@@ -1,5 +1,6 @@
 """Sentences on single runs: records that are left out, and qualities that say little."""
 
+import math
 from collections.abc import Sequence
 
 from scalestudy.analysis.moving_statistics import warning_of
@@ -28,11 +29,14 @@ def left_out(runs: Sequence[Run]) -> list[str]:
 
 def quality_warnings(runs: Sequence[Run]) -> list[str]:
     """One sentence for the run whose moving statistics hold most of their initial values, if too much."""
-    held = [run.result for run in runs if run.result.initial_statistics is not None]
-    if not held:
+    most, share = None, -math.inf
+    for run in runs:
+        own = run.result.initial_statistics
+        if own is not None and own > share:
+            most, share = run.result, own
+    if most is None:
         return []
-    most = max(held, key=lambda result: result.initial_statistics or 0.0)
-    warning = warning_of(most.initial_statistics, most.updates)
+    warning = warning_of(share, most.updates)
     if not warning:
         return []
     remedy = 'Set batch_norm = "fresh" under [train].'

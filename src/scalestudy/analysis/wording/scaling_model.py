@@ -51,7 +51,10 @@ def describe_fit(model: Model, name: str) -> str:
     of = ""
     if series.of != "training":
         of = f" ({TIMES[series.of].lower()})"
-    parts = [NAMES[part] for part in fit.parts if part in NAMES]
+    parts = []
+    for part in fit.parts:
+        if part in NAMES:
+            parts.append(NAMES[part])
     consists = "with parallel work only"
     if parts:
         consists = f"with {' and '.join(parts)}"
