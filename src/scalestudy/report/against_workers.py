@@ -60,11 +60,14 @@ def speedup(findings: Findings) -> list[Figure]:
 
     Numbers from other tools may lack throughput; then one figure shows times.
     """
-    basis, training = basis_of(findings.rows), BASIS_WORDS["training"]
+    basis = basis_of(findings.rows)
+    training = BASIS_WORDS["training"]
     drawn = [_speedup(findings, "speedup", basis, lambda row: row.speed.steady)]
     if basis != training:
-        name = "speedup-training"
-        drawn.append(_speedup(findings, name, training, lambda row: row.speed.training))
+        of_training = _speedup(
+            findings, "speedup-training", training, lambda row: row.speed.training
+        )
+        drawn.append(of_training)
     return [figure for figure in drawn if figure]
 
 
@@ -77,10 +80,11 @@ def _speedup(
         return of(row).scaled(float(row.speed.against))
 
     records = figure_data.measured_records(findings, on_ideal_line)
-    counts = sorted({record["workers"] for record in records})
+    counts = _counts(records)
     if len(counts) < 2:
         return None
-    low, high = float(counts[0]), float(counts[-1])
+    low = float(counts[0])
+    high = float(counts[-1])
     values = [float(record["value"]) for record in records]
     if is_logarithmic(counts):
         least = min(values) / REACH
@@ -88,10 +92,12 @@ def _speedup(
     else:
         least = 0.0
         scale = alt.Scale(zero=True)
-    cut = _cut(records, least, max(high, *values) * REACH)
+    most = max(high, *values)
+    cut = _cut(records, least, most * REACH)
     axis = alt.Axis(tickCount=6, format="~g")
     y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=axis)
-    chart = _lines(findings, records, y, "S", [("ideal", ((low, low), (high, high)))])
+    ideal = ("ideal", ((low, low), (high, high)))
+    chart = _lines(findings, records, y, "S", [ideal])
     bends = "A curve below it loses time to work that is not divided. "
     if len(counts) < LEAST_COUNTS:
         bends = "Two numbers of workers show one gain, not a curve: sweep more. "
@@ -105,10 +111,15 @@ def _speedup(
     return _figure(findings, name, "Speed-up", chart, caption, "speedup", f"of {basis}")
 
 
+def _counts(records: figure_data.Records) -> list[int]:
+    """The different numbers of workers, in order."""
+    return sorted({record["workers"] for record in records})
+
+
 def _absolute(findings: Findings, basis: str) -> str:
     """Absolute performance of the baselines (Hoefler and Belli, SC15, rule 1)."""
-    baselines = {row.speed.baseline for row in findings.rows}
-    rows = [row for row in findings.rows if row.key in baselines]
+    keys = {row.speed.baseline for row in findings.rows}
+    rows = [row for row in findings.rows if row.key in keys]
     values: dict[int, list[str]] = {}
     for row in rows[:MOST_BASELINES]:
         if value := _performance(row, basis):
@@ -124,9 +135,12 @@ def _absolute(findings: Findings, basis: str) -> str:
 
 def _performance(row: Row, basis: str) -> str:
     """Absolute performance of a row on the basis of a speed-up; "" if unknown."""
-    seconds, rate = row.training_seconds.value, row.throughput.value
+    seconds = row.training_seconds.value
+    rate = row.throughput.value
     if basis == BASIS_WORDS["training"]:
-        return "" if seconds is None else units.duration(seconds)
+        if seconds is None:
+            return ""
+        return units.duration(seconds)
     if rate is None:
         return ""
     return f"{format_number(rate, decimals([rate]))} samples/s"
@@ -170,15 +184,18 @@ def _efficiency(
     import altair as alt
 
     records = figure_data.measured_records(findings, of)
-    counts = sorted({record["workers"] for record in records})
+    counts = _counts(records)
     if len(counts) < 2:
         return None
-    cut = _cut(records, 0.0, max(1.5, *(float(record["value"]) for record in records)))
+    values = [float(record["value"]) for record in records]
+    cut = _cut(records, 0.0, max(1.5, *values))
     first, last = domain(counts)
-    guides = [(text, ((first, level), (last, level))) for text, level in levels.items()]
-    y = alt.Y(
-        "value:Q", title=title, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=6)
-    )
+    guides = []
+    for text, level in levels.items():
+        guides.append((text, ((first, level), (last, level))))
+    scale = alt.Scale(zero=True)
+    axis = alt.Axis(tickCount=6)
+    y = alt.Y("value:Q", title=title, scale=scale, axis=axis)
     chart = _lines(findings, records, y, title, guides)
     return _figure(
         findings,
@@ -207,15 +224,17 @@ def quality(findings: Findings) -> list[Figure]:
     if direction := direction_label(sense.better):
         title += f", {direction}"
     # A metric in [0, 1] with larger values is given in per cent.
-    bounded = sense.bounded and max(float(record["value"]) for record in records) <= 1
-    cut = _cut(records, 0.0, 1.0) if bounded else ""
+    highest = max([float(record["value"]) for record in records])
+    cut = ""
+    if sense.bounded and highest <= 1:
+        cut = _cut(records, 0.0, 1.0)
     domain = _quality_domain(records, sense, findings.criteria.margin)
     scale = alt.Scale(domain=domain, nice=False, zero=False)
     y = alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
     caption = f"{label} of the saved model."
     if stated:
         caption = f"{label} as stated in its files."
-    if len({record["workers"] for record in records}) > 1:
+    if len(_counts(records)) > 1:
         caption += f" {_how_to_read_quality(findings.rows)}"
     chart = _lines(findings, records, y, label)
     caption += f" {_bars(records)}{cut}"
@@ -230,18 +249,22 @@ def _quality_domain(
     alone = len(set(values)) == 1
     for record in records:
         accepted = accepted_loss(record["value"], sense, margin)
-        values += [record["value"] - accepted, record["value"] + accepted]
-    room = 0.06 * (max(values) - min(values)) or 1.0
+        values.append(record["value"] - accepted)
+        values.append(record["value"] + accepted)
+    least = min(values)
+    most = max(values)
+    room = 0.06 * (most - least) or 1.0
     if alone:
-        return [min(0.0, *values), max(values) + room]
-    return [min(values) - room, max(values) + room]
+        return [min(0.0, least), most + room]
+    return [least - room, most + room]
 
 
 def _how_to_read_quality(rows: Sequence[Row]) -> str:
     words = {"higher": "falling", "lower": "rising", None: "a change to the bad"}
     costs = words[rows[0].sense.better]
     what = "more workers cost"
-    if len({row.global_batch for row in rows}) > 1:
+    batches = {row.global_batch for row in rows}
+    if len(batches) > 1:
         what = "the larger global batch costs"
     return f"Flat is good; {costs} means {what} quality."
 
@@ -278,9 +301,10 @@ def _cut(records: figure_data.Records, least: float, most: float) -> str:
     changed = False
     for record in records:
         if "low" in record:
-            low, high = max(least, record["low"]), min(most, record["high"])
-            changed = changed or (low, high) != (record["low"], record["high"])
-            record["low"], record["high"] = low, high
+            if record["low"] < least or record["high"] > most:
+                changed = True
+            record["low"] = max(least, record["low"])
+            record["high"] = min(most, record["high"])
     if not changed:
         return ""
     return f" They are cut at {least:.3g} and {most:.3g}."
@@ -309,30 +333,38 @@ def _lines(
     panels = figure_data.panels(findings)[:MOST_PANELS]
     if panels:
         records = [record for record in records if record["variant"] in panels]
-    counts = sorted({record["workers"] for record in records})
+    counts = _counts(records)
     shown = labels.shown(records)
     has_bars = any("low" in record for record in records)
     _place_points(records, counts, shown, has_bars)
-    legend = "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
+    legend = figure_data.legend_title(findings)
     colour, shape = colour_and_shape(shown, labels.by_strategy, legend)
-    source, x = data(records), workers_axis(counts, "place")
+    source = data(records)
+    x = workers_axis(counts, "place")
     drawn = alt.Chart(source).encode(x, y, colour, opacity=alt.value(1.0))
     layers: list[Any] = []
     for _, ends in guides:
-        points = [{"place": place, "value": value} for place, value in ends]
-        line = alt.Chart(data(points))
-        layers.append(line.mark_line(strokeDash=[5, 4], strokeWidth=1.5).encode(x, y))
-    swept = {"variant": "Swept"} if len(labels.variants) > 1 else {}
+        points = []
+        for place, value in ends:
+            points.append({"place": place, "value": value})
+        line = alt.Chart(data(points)).mark_line(strokeDash=[5, 4], strokeWidth=1.5)
+        layers.append(line.encode(x, y))
     tips = tooltip(
-        strategy="Strategy", **swept, workers="Workers", text=name, runs="Runs"
+        strategy="Strategy",
+        **labels.swept_tip,
+        workers="Workers",
+        text=name,
+        runs="Runs",
     )
     if any(record["joined"] for record in records):
         layers.append(drawn.transform_filter("datum.joined").mark_line(strokeWidth=2.5))
     if has_bars:
         bars = drawn.transform_filter("isValid(datum.low)")
-        layers.append(bars.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q"))
+        rule = bars.mark_rule(strokeWidth=2)
         tick = bars.mark_tick(thickness=2, size=9, orient="horizontal")
-        layers += [tick.encode(y="low:Q"), tick.encode(y="high:Q")]
+        layers.append(rule.encode(y="low:Q", y2="high:Q"))
+        layers.append(tick.encode(y="low:Q"))
+        layers.append(tick.encode(y="high:Q"))
     if any(record["advised"] for record in records):
         advised = drawn.transform_filter("datum.advised")
         layers.append(advised.mark_point(size=380, strokeWidth=2.5))
@@ -348,10 +380,14 @@ def _lines(
         facet = alt.Facet("variant:N", title=None, sort=list(panels))
         return chart.facet(facet=facet, columns=2)
     if guides:
-        texts = [{"text": text, "value": ends[1][1]} for text, ends in guides]
+        texts = []
+        for text, (_, (_, level)) in guides:
+            texts.append({"text": text, "value": level})
         mark = alt.Chart(data(texts)).mark_text(align="left", baseline="middle", dx=6)
         layers.append(mark.encode(x=alt.value("width"), y=y, text="text:N"))
-    height = LOW + 20 if len(counts) < LEAST_COUNTS else HEIGHT
+    height = HEIGHT
+    if len(counts) < LEAST_COUNTS:
+        height = LOW + 20
     return alt.layer(*layers).properties(width=WIDTH, height=height)
 
 
@@ -362,12 +398,15 @@ def _place_points(
     has_bars: bool,
 ) -> None:
     """Give each record its place on the axis, apart from other series' bars, and whether a line joins it."""
-    points = Counter((record["strategy"], record["variant"]) for record in records)
+    points: Counter[tuple[str, str]] = Counter()
+    for record in records:
+        points[record["strategy"], record["variant"]] += 1
     for record in records:
         shift, factor = 0.0, 1.0
         if has_bars:
             series = shown.index(record["series"])
             shift, factor = dodge(counts, series, len(shown))
-        record["place"] = round(record["workers"] * factor + shift, 4)
+        place = record["workers"] * factor + shift
+        record["place"] = round(place, 4)
         of_series = points[record["strategy"], record["variant"]]
         record["joined"] = of_series >= LEAST_COUNTS

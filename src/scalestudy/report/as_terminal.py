@@ -76,7 +76,8 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
                 console.print()
                 for number, item in enumerate(items, start=1):
                     mark = f"{number}. " if ordered else "- "
-                    console.print(wrap(mark + item, console, " " * len(mark)))
+                    hanging = " " * len(mark)
+                    console.print(wrap(mark + item, console, hanging))
             case FactList(rows):
                 console.print()
                 for name, text in rows:
@@ -99,6 +100,7 @@ def _print_table(table: Table, console: Console) -> None:
     laid, dropped = laid_table(shown, console)
     unbounded = console.options.update(max_width=10_000)
     in_words = not any(heading.numeric for heading in table.headings)
+    # Rich folds a path that is too long for its column, so that nobody could copy it.
     if in_words and console.measure(laid, options=unbounded).minimum > console.width:
         _print_records(shown, console)
     else:
@@ -131,9 +133,8 @@ def laid_table(
     Headings are short if the table is too wide or `brief` is set. If it is still too wide, intervals go below
     their values, and then the last non-essential columns are dropped.
     """
-    unbounded = console.options.update(
-        max_width=10_000
-    )  # otherwise the measure is capped at the width
+    # Otherwise the measure is capped at the width.
+    unbounded = console.options.update(max_width=10_000)
 
     def fits(laid: RichTable) -> bool:
         return console.measure(laid, options=unbounded).maximum <= console.width
@@ -144,12 +145,10 @@ def laid_table(
     dropped: list[str] = []
     laid = _rich(table, short=True, below=True)
     while not fits(laid) and 0 < table.essential < len(table.headings):
-        dropped.insert(0, table.headings[-1].brief or table.headings[-1].name)
-        table = replace(
-            table,
-            headings=table.headings[:-1],
-            rows=tuple(row[:-1] for row in table.rows),
-        )
+        *headings, last = table.headings
+        rows = [row[:-1] for row in table.rows]
+        dropped.insert(0, last.brief or last.name)
+        table = replace(table, headings=tuple(headings), rows=tuple(rows))
         laid = _rich(table, short=True, below=True)
     return laid, dropped
 
@@ -163,7 +162,10 @@ def _rich(table: Table, *, short: bool, below: bool) -> RichTable:
         name = f"{heading.name}\n{unit}".strip()
         if short and heading.brief:
             name = heading.brief
-        justify: Literal["right", "left"] = "right" if heading.numeric else "left"
+        justify: Literal["right", "left"] = "left"
+        if heading.numeric:
+            # So that digits of one value stand below each other.
+            justify = "right"
         laid.add_column(Text(name), justify=justify, overflow="fold")
     for index, row in enumerate(table.rows):
         if index in table.gaps:

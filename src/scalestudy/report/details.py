@@ -3,6 +3,7 @@
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from math import isfinite
 from typing import Any
 from urllib.parse import quote
@@ -48,8 +49,11 @@ def all_metrics(findings: Findings) -> list[Table]:
         return []
     choice = findings.advice.choice
     key = choice.key if choice else next(iter(groups))
-    tables = [_metrics(groups), *_classes(key, groups[key])]
-    return [table for table in tables if table.rows and len(table.headings) > 1]
+    tables = []
+    for table in (_metrics(groups), *_classes(key, groups[key])):
+        if table.rows and len(table.headings) > 1:
+            tables.append(table)
+    return tables
 
 
 def _named(
@@ -60,18 +64,20 @@ def _named(
 
 
 def _metrics(groups: Mapping[Key, Sequence[Run]]) -> Table:
-    names = whole_metrics([run for runs in groups.values() for run in runs])
+    names = whole_metrics([*chain.from_iterable(groups.values())])
     if len(names) < 2:
         names = []  # the results have a single metric already
     rows = []
     for key, runs in groups.items():
-        rows.append((key.label, *(_mean(runs, name) for name in names)))
+        means = [_mean(runs, name) for name in names]
+        rows.append((key.label, *means))
     labels = [metric_label(name) for name in names]
     return _named("Metrics over the validation set", "Row", labels, rows)
 
 
 def _classes(key: Key, runs: Sequence[Run]) -> list[Table]:
-    classes, values = runs[0].result.class_names, runs[0].result.validation
+    classes = runs[0].result.class_names
+    values = runs[0].result.validation
     if len(classes) > MOST_CLASSES:
         return []
     metrics = []
@@ -80,8 +86,11 @@ def _classes(key: Key, runs: Sequence[Run]) -> list[Table]:
             metrics.append(name)
     rows = []
     for place, label in enumerate(classes):
-        of_class = [class_keys(name, classes)[place] for name in metrics]
-        rows.append((label, *(_mean(runs, name) for name in of_class)))
+        means = []
+        for name in metrics:
+            of_class = class_keys(name, classes)[place]
+            means.append(_mean(runs, of_class))
+        rows.append((label, *means))
     labels = [metric_label(name) for name in metrics]
     return [_named(f"By class: {key.label}", "Class", labels, rows)]
 
@@ -100,7 +109,10 @@ def _mean(runs: Sequence[Run], name: str) -> str:
 def sample_gallery(findings: Findings) -> Folded | None:
     """Samples of one run: of the recommended row, or of the first run that saved any."""
     choice = findings.advice.choice
-    advised = [run for run in findings.runs if choice and key_of_run(run) == choice.key]
+    advised = []
+    for run in findings.runs:
+        if choice and key_of_run(run) == choice.key:
+            advised.append(run)
     for run in [*advised, *findings.runs]:
         if run.gallery is not None and run.gallery.samples:
             title = f"Samples predicted by {run.result.name}"
@@ -142,8 +154,11 @@ def _photo(sample: GallerySample) -> Photo:
     said = "; ".join(facts)
     images = []
     for name, content in sample.pictures.items():
-        images.append((b64decode(content), f"{name} of {sample.name}: {said}"))
-    text = f"{sample.name}: {', '.join(sample.roles)}; {said}"
+        # What a reader who does not see the picture is told.
+        alternative = f"{name} of {sample.name}: {said}"
+        images.append((b64decode(content), alternative))
+    roles = ", ".join(sample.roles)
+    text = f"{sample.name}: {roles}; {said}"
     if len(images) > 1:
         text += f" ({', '.join(sample.pictures)})"
     return Photo(text, tuple(images))
@@ -154,16 +169,17 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
 
     `study_link` is the path from the page's folder to the study's, for links to runs.
     """
-    names = {run.result.name for run in findings.runs}
-    digits = max((row.digits for row in findings.rows), default=3)
-    rows = []
-    for name, point in {point.name: point for point in findings.planned}.items():
-        if name not in names:
-            rows.append(_undone(point, study_link))
+    finished = {run.result.name for run in findings.runs}
+    digits = max([row.digits for row in findings.rows], default=3)
+    unfinished: dict[str, Planned] = {}
+    for point in findings.planned:
+        if point.name not in finished:
+            unfinished[point.name] = point
+    rows = [_undone(point, study_link) for point in unfinished.values()]
     rows += [_done(run, study_link, digits) for run in findings.runs]
     if not rows:
         return None
-    counts = Counter(str(row[3]) for row in rows)
+    counts = Counter([str(row[3]) for row in rows])
     headings = (
         *headings_of(
             "Run:", "Seed", "Split:", "State:", "Training time", "Wall time", "Quality"
@@ -171,18 +187,22 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
         *headings_of("Nodes:", "Reason:"),
     )
     # Columns that are empty in every row are left out.
-    shown = []
-    for place in range(len(headings)):
-        if any(str(row[place]) for row in rows):
-            shown.append(place)
+    shown_headings, shown_columns = [], []
+    for heading, column in zip(headings, zip(*rows, strict=True), strict=True):
+        if any(map(str, column)):
+            shown_headings.append(heading)
+            shown_columns.append(column)
     table = Table(
-        tuple(headings[place] for place in shown),
-        tuple(tuple(row[place] for place in shown) for row in rows),
+        tuple(shown_headings),
+        tuple(zip(*shown_columns, strict=True)),
         name="runs-table",
         sortable=True,
     )
-    listed = ", ".join(f"{count} {state}" for state, count in counts.items())
-    return Folded(f"Runs: {listed}", (table,), "runs", page_only=True)
+    listed = []
+    for state, count in counts.items():
+        listed.append(f"{count} {state}")
+    title = f"Runs: {', '.join(listed)}"
+    return Folded(title, (table,), "runs", page_only=True)
 
 
 def reasons(findings: Findings, most: int = 3) -> list[str]:
@@ -193,7 +213,8 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
     points: dict[str, list[str]] = {}
     for point in findings.planned:
         if point.reason and point.state not in ("done", "corrupt"):
-            points.setdefault(point.reason.rstrip("."), []).append(point.name)
+            reason = point.reason.rstrip(".")
+            points.setdefault(reason, []).append(point.name)
     sentences = []
     for reason, names in list(points.items())[:most]:
         sentences.append(f"{join_first(names, most=1)}: {reason}.")
@@ -217,9 +238,11 @@ def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
 
 
 def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
-    result, source = run.result, str(run.source or "")
+    result = run.result
+    source = str(run.source or "")
     state = "imported" if run.foreign else "done"
     if run.disturbed:
+        # More workers than cores are the study's own doing, other programs are not.
         planned = result.oversubscribed not in (None, SHARED_CORES)
         state = "oversubscribed" if planned else "disturbed"
     small = ""
@@ -246,7 +269,8 @@ def _split(swept: Mapping[str, Any]) -> str:
     parts = []
     for name in REPEATS:
         if name in swept:
-            parts.append(f"{name.split('.')[-1]} {swept[name]}")
+            *_, last = name.split(".")
+            parts.append(f"{last} {swept[name]}")
     return ", ".join(parts)
 
 
@@ -257,4 +281,6 @@ def _seconds(seconds: float | None) -> str | Cell:
 
 
 def _link(folder: str | None, study_link: str) -> str:
-    return "" if folder is None else quote(f"{study_link}/{folder}/")
+    if folder is None:
+        return ""
+    return quote(f"{study_link}/{folder}/")

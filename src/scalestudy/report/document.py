@@ -30,11 +30,12 @@ class Heading:
 
 def headings_of(*names: str) -> tuple[Heading, ...]:
     """Headings from names such as "Power (W)"; a colon at the end is for a column of words."""
-    parts = [(name, name.rstrip(":").partition(" (")) for name in names]
-    return tuple(
-        Heading(head, unit.rstrip(")"), numeric=not name.endswith(":"))
-        for name, (head, _, unit) in parts
-    )
+    headings = []
+    for name in names:
+        head, _, unit = name.rstrip(":").partition(" (")
+        numeric = not name.endswith(":")
+        headings.append(Heading(head, unit.rstrip(")"), numeric=numeric))
+    return tuple(headings)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,9 @@ class Cell:
 
     def __str__(self) -> str:
         text = self.full or self.text
-        return text if self.note is None else f"{text} [{self.note}]"
+        if self.note is not None:
+            text += f" [{self.note}]"
+        return text
 
 
 @dataclass(frozen=True)
@@ -120,10 +123,13 @@ class Table:
     @cached_property
     def remarked(self) -> set[int]:
         """Indices of the columns with remarks, which a page shows in a column beside."""
-        cells = [(index, cell) for row in self.rows for index, cell in enumerate(row)]
-        return {
-            index for index, cell in cells if isinstance(cell, Cell) and cell.remark
-        }
+        # Looked for once: for each cell of a page of 250 strategies, it took two minutes.
+        found = set()
+        for row in self.rows:
+            for index, cell in enumerate(row):
+                if isinstance(cell, Cell) and cell.remark:
+                    found.add(index)
+        return found
 
     def first(self, most: int) -> "Table":
         """The first rows, and the recommended row."""
@@ -134,26 +140,32 @@ class Table:
 
     def only(self, places: Sequence[int]) -> "Table":
         """The rows at these places, in ascending order, with gaps where others are left out."""
-        chosen = places.index(self.chosen) if self.chosen in places else None
-        before = [-1, *places]
-        gaps = tuple(
-            index for index, place in enumerate(places) if place != before[index] + 1
-        )
-        if places and places[-1] != len(self.rows) - 1:
-            gaps = (*gaps, len(places))
+        chosen = None
+        if self.chosen in places:
+            chosen = places.index(self.chosen)
+        gaps = []
+        expected = 0
+        for index, place in enumerate(places):
+            if place != expected:
+                gaps.append(index)
+            expected = place + 1
+        if places and expected != len(self.rows):
+            gaps.append(len(places))
         return replace(
             self,
             rows=_at(self.rows, places),
             series=_at(self.series, places),
             links=_at(self.links, places),
             chosen=chosen,
-            gaps=gaps,
+            gaps=tuple(gaps),
         )
 
 
 def _at(values: tuple[T, ...], places: Sequence[int]) -> tuple[T, ...]:
     """The values at these places; none if there are no values."""
-    return tuple(values[place] for place in places) if values else ()
+    if not values:
+        return ()
+    return tuple([values[place] for place in places])
 
 
 @dataclass(frozen=True)
@@ -169,7 +181,9 @@ class Drawing:
     @cached_property
     def figure(self) -> Figure:
         """The figure."""
-        return self.made if isinstance(self.made, Figure) else self.made()
+        if isinstance(self.made, Figure):
+            return self.made
+        return self.made()
 
 
 @dataclass(frozen=True)
@@ -255,6 +269,7 @@ def on_paper(blocks: Sequence[Block]) -> list[Block]:
 
 def pieces(text: str) -> Iterator[tuple[str, bool]]:
     """Split a text into parts, each with whether it is code."""
+    # A pattern with one group splits a text into plain and matched parts in turn.
     for index, part in enumerate(CODE.split(text)):
         if part:
             yield part, index % 2 == 1
@@ -262,8 +277,5 @@ def pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 def anchor(block: Section | Folded) -> str:
     """The block's anchor for links within a page."""
-    return (
-        block.name
-        or re.sub(r"[^a-z0-9]+", "-", block.title.lower()).strip("-")
-        or "section"
-    )
+    words = re.sub(r"[^a-z0-9]+", "-", block.title.lower()).strip("-")
+    return block.name or words or "section"

@@ -50,9 +50,13 @@ def colour_and_shape(
 
     colours, shapes = [], []
     for place, name in enumerate(names):
-        mark = traits(name).mark if by_strategy and name in REGISTRY else None
+        mark = None
+        # Numbers from other tools may name a strategy of their own, which has no mark.
+        if by_strategy and name in REGISTRY:
+            mark = traits(name).mark
         if mark is None:
-            mark = COLOURS[place % len(COLOURS)], SHAPES[place % len(SHAPES)]
+            colour = COLOURS[place % len(COLOURS)]
+            mark = (colour, SHAPES[place % len(SHAPES)])
         colour, shape = mark
         colours.append(colour)
         shapes.append(shape)
@@ -77,18 +81,20 @@ def ramp(number: int) -> list[str]:
     """Colours from few workers to many, six distinct ones at most, readable on white and on dark."""
     colours = []
     for place in range(number):
-        along = place * (len(RAMP) - 1) / max(1, number - 1)
+        steps = max(1, number - 1)
+        along = place * (len(RAMP) - 1) / steps
         colours.append(RAMP[round(along)])
     return colours
 
 
 def config(dark: bool = False) -> dict[str, Any]:
     """Vega-Lite configuration that all figures share."""
-    ink, soft, faint = (
-        ("#E6EAEE", "#A9B2BB", "#353C44") if dark else ("#1B1F24", "#57606A", "#E4E7EA")
-    )
+    ink, soft, faint, background = "#1B1F24", "#57606A", "#E4E7EA", "#FFFFFF"
+    if dark:
+        ink, soft, faint = "#E6EAEE", "#A9B2BB", "#353C44"
+        background = "transparent"
     return {
-        "background": "transparent" if dark else "#FFFFFF",
+        "background": background,
         "font": FONT,
         "padding": {
             "left": 14,
@@ -179,13 +185,10 @@ def tooltip(**titles: str) -> "list[alt.Tooltip]":
     made = []
     for field, words in titles.items():
         title, _, form = words.partition("|")
-        made.append(
-            alt.Tooltip(
-                f"{field}:{'Q' if form else 'N'}",
-                title=title,
-                format=form or alt.Undefined,
-            )
-        )
+        if form:
+            made.append(alt.Tooltip(f"{field}:Q", title=title, format=form))
+        else:
+            made.append(alt.Tooltip(f"{field}:N", title=title))
     return made
 
 
@@ -223,7 +226,8 @@ class Picture:
         """Content of an SVG file."""
         import vl_convert
 
-        spec: dict[str, Any] = self.figure.spec | {"config": config(self.dark)}
+        spec: dict[str, Any] = dict(self.figure.spec)
+        spec["config"] = config(self.dark)
         svg: str = vl_convert.vegalite_to_svg(spec, vl_version=vega_lite())
         return svg
 
@@ -248,16 +252,20 @@ def vega_lite() -> str:
     """Version of the Vega-Lite specification that Altair writes: "6.4" for "v6.4.1"."""
     import altair
 
-    return ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    # vl-convert knows versions by their first two numbers.
+    major, minor, *_ = altair.SCHEMA_VERSION.lstrip("v").split(".")
+    return f"{major}.{minor}"
 
 
 def still(figure: Figure, *, dark: bool = False) -> Picture:
     """The picture of a figure without its title, for pages that show the title as text."""
-    spec = {key: value for key, value in figure.spec.items() if key != "title"}
+    spec = dict(figure.spec)
+    spec.pop("title", None)
     return Picture(replace(figure, spec=spec), dark)
 
 
 def data_uri(content: bytes | str, kind: str) -> str:
     """Encode the content as a data URI."""
-    data = content.encode() if isinstance(content, str) else content
-    return f"data:{kind};base64,{b64encode(data).decode()}"
+    if isinstance(content, str):
+        content = content.encode()
+    return f"data:{kind};base64,{b64encode(content).decode()}"

@@ -34,7 +34,9 @@ MOST_TICKS = 9
 
 def basis_of(rows: Sequence[Row]) -> str:
     """Name of the quantity whose ratio is the speed-up of these rows."""
-    names = dict.fromkeys(BASIS_WORDS[row.basis] for row in rows)
+    names: dict[str, None] = {}
+    for row in rows:
+        names[BASIS_WORDS[row.basis]] = None
     return " / ".join(names) or BASIS_WORDS["throughput"]
 
 
@@ -53,15 +55,24 @@ class Labels:
     @property
     def names(self) -> list[str]:
         """Values of the coloured field, in order."""
-        return self.strategies if self.by_strategy else self.variants
+        if self.by_strategy:
+            return self.strategies
+        return self.variants
+
+    @property
+    def swept_tip(self) -> dict[str, str]:
+        """The field of other swept values in tooltips with its title; none if nothing else was swept."""
+        if len(self.variants) > 1:
+            return {"variant": "Swept"}
+        return {}
 
     def fields(self, key: Key) -> dict[str, str]:
         """The fields of a record that identify its series."""
-        return {
-            "series": key.strategy if self.by_strategy else short(key),
-            "strategy": key.strategy,
-            "variant": short(key),
-        }
+        variant = short(key)
+        series = variant
+        if self.by_strategy:
+            series = key.strategy
+        return {"series": series, "strategy": key.strategy, "variant": variant}
 
     def shown(self, records: Records) -> list[str]:
         """Names of the series in records, in order."""
@@ -71,49 +82,68 @@ class Labels:
 
 def labels(findings: Findings) -> Labels:
     """The series of a study, in reading order."""
-    keys = [row.key for row in findings.rows]
-    return Labels(
-        list(dict.fromkeys(key.strategy for key in keys)),
-        list(dict.fromkeys(short(key) for key in keys)),
-    )
+    strategies: dict[str, None] = {}
+    variants: dict[str, None] = {}
+    for row in findings.rows:
+        strategies[row.strategy] = None
+        variants[short(row.key)] = None
+    return Labels(list(strategies), list(variants))
+
+
+def legend_title(findings: Findings) -> str:
+    """What the colours stand for: strategies, or the names of other swept values."""
+    if labels(findings).by_strategy:
+        return "Strategy"
+    return ", ".join(findings.rows[0].key.swept)
 
 
 def panels(findings: Findings) -> list[str]:
     """Variants that need separate panels, because colour alone cannot distinguish them."""
     named = labels(findings)
     both = len(named.strategies) > 1 and len(named.variants) > 1
-    return named.variants if both or len(named.variants) > MOST_COLOURS else []
+    if both or len(named.variants) > MOST_COLOURS:
+        return named.variants
+    return []
 
 
 def short(key: Key) -> str:
     """Other swept values, with the last part of their names: `batch_size = 8`."""
-    return describe_swept(
-        {name.split(".")[-1]: value for name, value in key.swept.items()}
-    )
+    values = {}
+    for name, value in key.swept.items():
+        *_, last = name.split(".")
+        values[last] = value
+    return describe_swept(values)
 
 
 def series_name(key: Key) -> str:
     """Strategy, with the other swept values if there are any: `horovod (batch_size = 8)`."""
-    return f"{key.strategy} ({short(key)})" if key.swept else key.strategy
+    if not key.swept:
+        return key.strategy
+    return f"{key.strategy} ({short(key)})"
 
 
 def bar(key: Key) -> str:
     """Label of a bar: `horovod × 8`, with the other swept values."""
     text = f"{key.strategy} × {key.workers}"
-    return f"{text}, {short(key)}" if key.swept else text
+    if key.swept:
+        text += f", {short(key)}"
+    return text
 
 
 def measured_records(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
     """One record for each row with this value: workers, value, low, high and the tooltip's text."""
-    named, choice = labels(findings), findings.advice.choice
+    named = labels(findings)
+    choice = findings.advice.choice
     records = []
     for row in findings.rows:
         estimate = of(row)
         if estimate.value is None or not isfinite(estimate.value):
             continue
-        fields = named.fields(row.key) | {"workers": row.workers, "runs": row.runs}
-        fields["advised"] = choice is not None and row.key == choice.key
-        records.append(fields | ends(estimate))
+        record: dict[str, Any] = dict(named.fields(row.key))
+        record["workers"] = row.workers
+        record["runs"] = row.runs
+        record["advised"] = choice is not None and row.key == choice.key
+        records.append(record | ends(estimate))
     return records
 
 
@@ -125,6 +155,7 @@ def ends(estimate: Estimate) -> dict[str, Any]:
         "text": _in_words(estimate),
     }
     low, high = estimate.low, estimate.high
+    # JSON, in which a page holds its data, has no infinity.
     if low is not None and high is not None and isfinite(high):
         record |= {"low": rounded(low), "high": rounded(high)}
     return record
@@ -162,10 +193,11 @@ def downsample(
     every = sorted(set(values))
     if len(every) <= most:
         return every
-    chosen = {every[0], every[-1], *(value for value in every if value in keep)}
+    chosen = {every[0], every[-1]}
+    chosen.update(set(every).intersection(keep))
 
     def distance(value: int) -> float:
-        return min(abs(log(value / other)) for other in chosen)
+        return min([abs(log(value / other)) for other in chosen])
 
     while len(chosen) < most:
         # The number that is furthest from all chosen ones.
@@ -175,21 +207,29 @@ def downsample(
 
 def is_logarithmic(values: Sequence[float]) -> bool:
     """Whether values span so much that small ones would crowd on a linear axis; not with a zero."""
-    return min(values) > 0 and max(values) / min(values) > WIDE
+    least = min(values)
+    return least > 0 and max(values) / least > WIDE
 
 
 def log_ticks(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis: powers of ten, with twice and five times them if there is room."""
-    every = [digit * 10.0**ten for ten in range(-9, 10) for digit in (1, 2, 5)]
-    inside = [tick for tick in every if low < tick < high]
-    if len(inside) <= MOST_TICKS:
-        return inside
-    return [10.0**ten for ten in range(-9, 10) if low < 10.0**ten < high]
+    every, tens = [], []
+    for power in range(-9, 10):
+        ten = 10.0**power
+        if low < ten < high:
+            tens.append(ten)
+        for tick in (ten, 2 * ten, 5 * ten):
+            if low < tick < high:
+                every.append(tick)
+    if len(every) <= MOST_TICKS:
+        return every
+    return tens
 
 
 def domain(counts: Sequence[int]) -> tuple[float, float]:
     """Ends of the axis, with some room so that no point is on an edge."""
-    low, high = min(counts), max(counts)
+    low = min(counts)
+    high = max(counts)
     if is_logarithmic(counts):
         return low / 1.15, high * 1.15
     room = 1.0
@@ -205,7 +245,9 @@ def ticks(counts: Sequence[int]) -> list[int]:
     factor = (max(counts) / min(counts)) ** (1 / 20)
     for count in sorted(set(counts), reverse=True):
         # What a label of this number takes of the axis.
-        needed = factor * count if logarithmic else count + max(counts) / 16
+        needed = count + max(counts) / 16
+        if logarithmic:
+            needed = factor * count
         if not chosen or needed <= chosen[-1]:
             chosen.append(count)
     return chosen[::-1]
@@ -215,7 +257,10 @@ def workers_axis(counts: Sequence[int], field: str = "workers") -> "alt.X":
     """Horizontal axis of the number of workers."""
     import altair as alt
 
-    kind = {"type": "log", "base": 2} if is_logarithmic(counts) else {"zero": False}
+    kind: dict[str, Any] = {"zero": False}
+    if is_logarithmic(counts):
+        # Sweeps double their workers: each doubling is as long as the others.
+        kind = {"type": "log", "base": 2}
     scale = alt.Scale(domain=list(domain(counts)), nice=False, **kind)
     axis = alt.Axis(values=ticks(counts), format="d", labelOverlap=True)
     return alt.X(f"{field}:Q", title="Workers", scale=scale, axis=axis)

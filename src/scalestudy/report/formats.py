@@ -37,8 +37,10 @@ def sections(findings: Findings) -> list[Section]:
 
 def to_csv(rows: Sequence[Row]) -> str:
     """One line for each point without its seed; cells are empty where nothing was measured."""
-    swept = sorted({name for row in rows for name in row.key.swept})
-    return csv_of(columns(swept), records(rows))
+    swept: set[str] = set()
+    for row in rows:
+        swept.update(row.key.swept)
+    return csv_of(columns(sorted(swept)), records(rows))
 
 
 def csv_of(names: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> str:
@@ -47,12 +49,19 @@ def csv_of(names: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> str:
     writer = csv.DictWriter(stream, names, lineterminator="\n")
     writer.writeheader()
     for record in lines:
-        writer.writerow({name: plain(value) for name, value in record.items()})
+        cells = {}
+        for name, value in record.items():
+            cells[name] = plain(value)
+        writer.writerow(cells)
     return stream.getvalue()
 
 
 def to_json(findings: Findings) -> str:
     """The table with its notes, advice, fits and the state of every run; strict JSON without NaN."""
+    scaling = []
+    for model in findings.models:
+        if model.fit:
+            scaling.append(_scaling(model))
     document = {
         "schema_version": TABLE_SCHEMA,
         "study": findings.name,
@@ -60,7 +69,7 @@ def to_json(findings: Findings) -> str:
         "rows": _rows(findings.rows),
         "advice": _advice(findings),
         "quality": [_quality(row) for row in findings.rows],
-        "scaling": [_scaling(model) for model in findings.models if model.fit],
+        "scaling": scaling,
         "phases": _phases(findings),
         "points": _points(findings),
         "notes": notes(findings),
@@ -94,23 +103,34 @@ def _phases(findings: Findings) -> list[dict[str, Any]]:
 def _points(findings: Findings) -> list[dict[str, Any]]:
     table = []
     for point in findings.planned:
-        table.append({"name": point.name, "state": point.state, "reason": point.reason})
+        table.append(
+            {
+                "name": point.name,
+                "state": point.state,
+                "reason": point.reason,
+            }
+        )
     return table
 
 
 def _advice(findings: Findings) -> dict[str, Any]:
-    advice, decision = findings.advice, findings.advice.decision
+    advice = findings.advice
+    decision = findings.advice.decision
     # Programs find the same keys in every table, with null where nothing is advised.
     strategy = workers = swept = reference = switch = None
     basis = seconds = cost = efficiency = None
     if advice.choice:
         key = advice.choice.key
-        strategy, workers, swept = key.strategy, key.workers, key.swept
+        strategy = key.strategy
+        workers = key.workers
+        swept = key.swept
     if decision.reference:
         reference = _identity(decision.reference)
     if price := decision.price:
-        basis, seconds = price.basis, _ends(price.seconds)
-        cost, efficiency = _ends(price.cost), _ends(price.efficiency)
+        basis = price.basis
+        seconds = _ends(price.seconds)
+        cost = _ends(price.cost)
+        efficiency = _ends(price.efficiency)
     if findings.switch:
         switch = _switch(findings.switch)
     passed_over = []

@@ -87,7 +87,8 @@ class LivePage:
     def update(self, overview: Overview) -> None:
         """Write the page, unless the last version is too new."""
         self._overview = overview
-        if self._written is None or time.monotonic() - self._written >= self._every:
+        now = time.monotonic()
+        if self._written is None or now - self._written >= self._every:
             self._write(overview, live=True)
 
     def end(self) -> None:
@@ -96,6 +97,7 @@ class LivePage:
             self._write(self._overview, live=False)
 
     def _write(self, overview: Overview, *, live: bool) -> None:
+        # Also where it fails: on a full disk, the next try is as late as the next version.
         self._written = time.monotonic()
         with suppress(OSError):
             make_inside(self.path.parent)
@@ -111,10 +113,11 @@ class LivePage:
             since = begun(status)
             if since is not None:
                 elapsed[status.name] = since
-        left = remaining(overview.points, elapsed, at_once=launcher_of(study).detached)
-        ordered = sorted(
-            overview.points, key=lambda status: PLACES.get(status.state, 1)
-        )
+        # A queue takes points as fast as it has nodes, a launcher of this host one after another.
+        at_once = launcher_of(study).detached
+        left = remaining(overview.points, elapsed, at_once=at_once)
+        ordered = sorted(overview.points, key=_place)
+        states = [status.state for status in overview.points]
         lines = []
         for status in ordered[:MOST_POINTS]:
             lines.append(self._line(status, elapsed.get(status.name)))
@@ -128,7 +131,7 @@ class LivePage:
                 live=live,
                 milliseconds=round(1000 * self._every),
                 written=time.time(),
-                counts=count_states([status.state for status in overview.points]),
+                counts=count_states(states),
                 time=remaining_text(left, moving=bool(overview.open)),
                 next=self._next(overview),
                 reported=self.reported,
@@ -148,13 +151,16 @@ class LivePage:
         if not overview.upcoming:
             return ""
         status = overview.of(overview.upcoming[0])
-        return f"{status.name}, {status.point.why or 'in ' + IN_ORDER}"
+        why = status.point.why or f"in {IN_ORDER}"
+        return f"{status.name}, {why}"
 
     def _line(self, status: PointStatus, elapsed: float | None) -> _Line:
         losses: tuple[float, ...] = ()
         if status.run:
             losses = self._losses_of(status.run, done=status.state == "done")
-        seconds = status.result.training_seconds if status.result else elapsed
+        seconds = elapsed
+        if status.result:
+            seconds = status.result.training_seconds
         return _Line(line_of(status), losses, curve(losses), seconds)
 
     def _losses_of(self, run: RunFolder, *, done: bool) -> tuple[float, ...]:
@@ -172,11 +178,16 @@ class LivePage:
         return losses
 
 
+def _place(status: PointStatus) -> int:
+    return PLACES.get(status.state, 1)
+
+
 def curve(losses: Sequence[float]) -> str:
     """Points of a polyline in a box of `WIDTH` by `HEIGHT` pixels; "" for fewer than two losses."""
     if len(losses) < 2:
         return ""
-    low, high = min(losses), max(losses)
+    low = min(losses)
+    high = max(losses)
     span = high - low or 1.0
     across = (WIDTH - 4) / (len(losses) - 1)
     places = []

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from math import isfinite
+from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
@@ -59,7 +59,9 @@ def losses(findings: Findings) -> list[Figure]:
     records, unit, few = loss_records(findings)
     if not records:
         return []
-    curves = {(record["panel"], record["workers"]) for record in records}
+    curves = set()
+    for record in records:
+        curves.add((record["panel"], record["workers"]))
     drawn = []
     for field, (_, _, reading) in WAYS.items():
         known = [record for record in records if record[field] is not None]
@@ -74,18 +76,25 @@ def losses(findings: Findings) -> list[Figure]:
 
 def loss_records(findings: Findings) -> tuple[Records, str, str]:
     """Mean losses over the seeds by epoch, the unit of time, and a sentence on rows that are left out."""
-    groups, named = findings.measures.groups, labels(findings)
-    keys = [key for key, runs in groups.items() if any(run.epochs for run in runs)]
+    groups = findings.measures.groups
+    named = labels(findings)
+    keys = []
+    for key, runs in groups.items():
+        if any(run.epochs for run in runs):
+            keys.append(key)
     rows = _shown_rows(keys, findings)
     ends = []
     for key in rows:
         for run in groups[key]:
-            last = run.epochs[-1].elapsed_training_seconds if run.epochs else None
+            if not run.epochs:
+                continue
+            last = run.epochs[-1].elapsed_training_seconds
             if last is not None:
                 ends.append(last)
     unit, length = time_unit(ends)
     # Two losses for each row.
-    most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
+    lines = max(1, 2 * len(rows))
+    most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // lines))
     records: Records = []
     for key in rows:
         series = named.fields(key)["series"]
@@ -118,13 +127,17 @@ def _means(runs: Sequence[Run], most: int, length: float) -> Records:
         for record in _epochs(run, length):
             by_epoch.setdefault(record["epoch"], []).append(record)
     every = sorted(by_epoch)
-    step = max(1, -(-len(every) // most))
+    step = max(1, ceil(len(every) / most))
     made: Records = []
+    # The last epoch always: its loss is that of the model that was kept.
     for epoch in sorted({*every[::step], *every[-1:]}):
         records = by_epoch[epoch]
         time = _mean([record["time"] for record in records])
         for name in ("training", "validation"):
-            known = [record[name] for record in records if record[name] is not None]
+            known = []
+            for record in records:
+                if record[name] is not None:
+                    known.append(record[name])
             if (loss := _mean(known)) is not None:
                 made.append({"epoch": epoch, "set": name, "loss": loss, "time": time})
     return made
@@ -153,8 +166,13 @@ def _epochs(run: Run, length: float) -> Records:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     """Mean; None if a value is unknown or not finite, or if there are no values."""
-    known = [value for value in values if value is not None and isfinite(value)]
-    if not known or len(known) < len(values):
+    known = []
+    for value in values:
+        # A mean without a diverged run would show a loss that its row does not have.
+        if value is None or not isfinite(value):
+            return None
+        known.append(value)
+    if not known:
         return None
     return rounded(sum(known) / len(known))
 
@@ -163,19 +181,23 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     import altair as alt
 
     counts = sorted({record["workers"] for record in records})
-    panels = list(dict.fromkeys(record["panel"] for record in records))
+    panels = list(dict.fromkeys([record["panel"] for record in records]))
     values = [record["loss"] for record in records]
-    titles = {name: axis for name, (_, axis, _) in WAYS.items()}
-    titles["time"] = f"Training time ({unit})"
+    titles, times = {}, {}
+    for name, (_, title, _) in WAYS.items():
+        titles[name] = title
+        if name == "time":
+            titles[name] += f" ({unit})"
+        times[name] = f"{titles[name]}|,"
     y_scale = alt.Scale(zero=False)
-    if min(values) > 0 and max(values) / min(values) > STEEP:
+    least = min(values)
+    if least > 0 and max(values) / least > STEEP:
         y_scale = alt.Scale(type="log")
-    lines = Counter(
-        (record["panel"], record["workers"], record["set"]) for record in records
-    )
+    lines: Counter[tuple[str, int, str]] = Counter()
+    for record in records:
+        lines[record["panel"], record["workers"], record["set"]] += 1
     # A line of one value cannot be seen without its point.
     single = min(lines.values()) == 1
-    times = {name: f"{title}|," for name, title in titles.items()}
     base = (
         alt.Chart(data(records))
         .mark_line(strokeWidth=2, point=single)

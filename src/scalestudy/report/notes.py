@@ -89,7 +89,8 @@ def notes(findings: Findings) -> list[str]:
             sentences.append(quality)
         return sentences
     sentences = [_THROUGHPUT, _TIME]
-    if len({row.workers for row in rows}) > 1:
+    counts = {row.workers for row in rows}
+    if len(counts) > 1:
         sentences.append(_SPEED_UP)
     sentences.append(_COST)
     if any(row.runs > 1 for row in rows):
@@ -130,7 +131,10 @@ def _quality(findings: Findings, measured_here: bool) -> str:
     if measured_here and _by_script(findings):
         measured = " as reported by the script"
     elif measured_here:
-        splits = {run.result.quality_split for run in findings.runs if not run.foreign}
+        splits = set()
+        for run in findings.runs:
+            if not run.foreign:
+                splits.add(run.result.quality_split)
         sets = " / ".join(sorted(splits)) or "validation"
         measured = (
             f" of the saved model on the whole {sets} set, each sample once, for any number"
@@ -160,22 +164,33 @@ def describe_margin(findings: Findings) -> str:
 
 
 def _taken(findings: Findings) -> Iterator[str]:
-    results = [run.result for run in findings.runs if not run.foreign]
-    dates = sorted(result.finished[:10] for result in results if result.finished)
+    dates: set[str] = set()
+    hosts: set[str] = set()
+    for run in findings.runs:
+        # When and where other tools ran is not known.
+        if run.foreign:
+            continue
+        hosts.update(run.result.hosts)
+        if run.result.finished:
+            dates.add(run.result.finished[:10])
     if not dates:
         return
-    text = f"Runs finished on {' to '.join(sorted({dates[0], dates[-1]}))}"
-    hosts = sorted({host for result in results for host in result.hosts})
+    text = f"Runs finished on {min(dates)}"
+    if len(dates) > 1:
+        text += f" to {max(dates)}"
     if hosts:
-        text += f" on {join_first(hosts, most=MOST_HOSTS)}"
+        text += f" on {join_first(sorted(hosts), most=MOST_HOSTS)}"
     yield f"{text}."
 
 
 def _arithmetic(findings: Findings) -> Iterator[str]:
-    recorded = [run.result.precision for run in findings.runs if run.result.precision]
+    recorded = set()
+    for run in findings.runs:
+        if run.result.precision:
+            recorded.add(run.result.precision)
     if recorded:
-        known = sorted(set(recorded))
-        yield f"Arithmetic is {' / '.join(_PRECISIONS.get(name, name) for name in known)}."
+        known = [_PRECISIONS.get(name, name) for name in sorted(recorded)]
+        yield f"Arithmetic is {' / '.join(known)}."
     if any(map(_gives_up_tf32, findings.runs)):
         yield (
             "TensorFlow's default on GPUs from Ampere on is TensorFloat-32. IEEE's float32 is slower and"
@@ -211,7 +226,10 @@ def _caveats(findings: Findings) -> Iterator[str]:
             " workers, the staler each update. Their throughput counts samples, not progress, so judge them"
             " by their quality over seeds. They have no speed-up and are never advised."
         )
-    shared = sum(any(rank.nodes_shared for rank in run.ranks) for run in findings.runs)
+    shared = 0
+    for run in findings.runs:
+        if any(rank.nodes_shared for rank in run.ranks):
+            shared += 1
     if shared:
         yield (
             f"{shared} of {len(findings.runs)} runs were timed on nodes that other jobs could use at the same"
@@ -239,7 +257,10 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
                     values[value] = None
             for name, value in record_variables(rank.environment).items():
                 variables.setdefault(name, {})[value] = None
-    listed = [(name, "; ".join(values)) for name, values in facts.items() if values]
+    listed = []
+    for name, values in facts.items():
+        if values:
+            listed.append((name, "; ".join(values)))
     settings = []
     for name, values in sorted(variables.items()):
         settings.append(f"{name}={_either(list(values))}")
@@ -266,24 +287,30 @@ def _either(values: Sequence[str]) -> str:
 
 def _facts(rank: RankRecord) -> list[tuple[str, str]]:
     """What a rank recorded, "" where it is unknown."""
-    environment = ""
+    environment = memory = ""
     if rank.environment_id:
         environment = f"{rank.environment_id} ({rank.environment_name})"
+    if rank.memory_bytes:
+        memory = units.size(rank.memory_bytes)
+    versions = []
+    for name, version in rank.versions.items():
+        versions.append((_proper(name), version))
     return [
         ("Host", rank.host),
         ("Processor", rank.cpu_model),
-        ("Memory", units.size(rank.memory_bytes) if rank.memory_bytes else ""),
+        ("Memory", memory),
         ("Devices", ", ".join(rank.devices)),
         ("Cores of a rank", str(len(rank.cpus) or "")),
         ("Threads of a rank", str(rank.threads)),
         ("Driver", rank.driver or ""),
         ("Kernel", rank.kernel),
         ("Environment", environment),
-        *[(_proper(name), version) for name, version in rank.versions.items()],
+        *versions,
         ("Placement from", rank.placement_source),
     ]
 
 
 def _proper(name: str) -> str:
     known = {"numpy": "NumPy"} | package_labels()
-    return known.get(name.lower(), name[:1].upper() + name[1:])
+    capitalised = name[:1].upper() + name[1:]
+    return known.get(name.lower(), capitalised)

@@ -22,8 +22,7 @@ def time_unit(seconds: Sequence[float]) -> tuple[str, float]:
 
 def cost_unit(hours: Sequence[float | None]) -> tuple[str, float]:
     """Unit that suits the largest of these costs ("s", "min" or "h"), and its length in hours."""
-    known = [value for value in hours if value is not None]
-    largest = max(known, default=0.0)
+    largest = max(filter(None, hours), default=0.0)
     if 0 < largest < 1 / 60:
         return "s", 1 / 3600
     if largest < 1:
@@ -33,7 +32,8 @@ def cost_unit(hours: Sequence[float | None]) -> tuple[str, float]:
 
 def decimals(values: Sequence[float]) -> int:
     """Decimals that give the smallest value of a column about three significant digits; at most three."""
-    smallest = min((abs(value) for value in values if value), default=1.0)
+    # A zero needs no decimals.
+    smallest = min(map(abs, filter(None, values)), default=1.0)
     if smallest >= 100:
         return 0
     if smallest >= 5:
@@ -63,6 +63,7 @@ def with_interval(estimate: Estimate, digits: int) -> str:
     if estimate.value is None or estimate.high is None or not half:
         return text
     shown = 10**-digits
+    # "± 0.00" would say that there is no doubt.
     if half < 0.5 * shown:
         return f"{text} ± <{shown:.{digits}f}"
     # A distance that rounding hides is none.
@@ -98,4 +99,5 @@ def significant(value: float, digits: int = 4) -> str:
     """A number with this many significant digits, and no more decimals: `0.01234`, `12.34`, `1,234`."""
     if not value or not isfinite(value):
         return format_number(value, 0)
-    return format_number(value, max(0, digits - 1 - floor(log10(abs(value)))))
+    before_point = 1 + floor(log10(abs(value)))
+    return format_number(value, max(0, digits - before_point))

@@ -88,7 +88,9 @@ def _finished_line(status: PointStatus, result: Result) -> PointLine:
 def _job_text(status: PointStatus, job: str | None) -> str:
     """A job with its nodes, or with the reason why it waits and its expected start."""
     view = status.view
-    text = f"job {job}" if job else "job not known yet"
+    text = "job not known yet"
+    if job:
+        text = f"job {job}"
     if status.state == "running" and view and view.nodes:
         text += f" on {view.nodes}"
     if status.state == "queued" and view:
@@ -126,7 +128,9 @@ def short_throughput(value: float | None) -> str:
     """Format a throughput with at least three digits."""
     if value is None:
         return ""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def count_states(states: Sequence[str]) -> str:
@@ -146,8 +150,12 @@ def _of_this_life(status: PointStatus) -> Progress | None:
     if progress is None or job is None:
         return progress
     # Clocks of the queue, this host and the node: apart, they only hide or show an old progress for a while.
-    begun = _unix(status.view.start) if status.view else None
-    return None if progress.updated < max(begun or 0.0, job.submitted) else progress
+    begun = None
+    if status.view:
+        begun = _unix(status.view.start)
+    if progress.updated < max(begun or 0.0, job.submitted):
+        return None
+    return progress
 
 
 def _unix(text: str) -> float | None:

@@ -74,9 +74,13 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     if batches:
         headings.append(Heading("Global batch", "samples", "batch", detail=True))
     # A narrow terminal drops columns from the right, but never the quality.
-    quality = [column.heading.name for column in columns].index("Quality")
-    essential = 2 + len(names) + quality + 1
+    measured = [column.heading.name for column in columns]
+    essential = 2 + len(names) + measured.index("Quality") + 1
     labels = series_labels(findings)
+    series, links = [], []
+    for row in rows:
+        series.append(labels.fields(row.key)["series"])
+        links.append(_link(row.key))
     return Table(
         tuple(headings),
         tuple(map(tuple, lines)),
@@ -85,8 +89,8 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
         chosen=_place_of_choice(findings),
         essential=essential,
         sortable=True,
-        series=tuple(labels.fields(row.key)["series"] for row in rows),
-        links=tuple(_link(row.key) for row in rows),
+        series=tuple(series),
+        links=tuple(links),
         csv=to_csv(rows),
     )
 
@@ -98,6 +102,7 @@ def _identity_lines(
     # The library of the exchange is worth showing only if NCCL was used.
     by_library = any(row.communication == "nccl" for row in findings.rows)
     engines = engines_of(findings.measures.groups)
+    # Where all rows have one engine, its name in each would say nothing.
     several_engines = len(set(engines.values())) > 1
     lines: list[list[str | Cell]] = []
     for row in findings.rows:
@@ -111,14 +116,17 @@ def _identity_lines(
         if several_engines and row.key in engines:
             details.append(engines[row.key])
         listed = ", ".join(details)
-        full = f"{row.strategy} ({listed})" if listed else ""
-        line: list[str | Cell] = [
-            Cell(row.strategy, full, listed),
-            _whole(row.workers),
-        ]
-        line += [str(row.key.swept.get(name, "")) for name in names]
-        lines.append(line)
+        full = ""
+        if listed:
+            full = f"{row.strategy} ({listed})"
+        strategy = Cell(row.strategy, full, listed)
+        lines.append([strategy, _whole(row.workers), *_swept_cells(row, names)])
     return lines
+
+
+def _swept_cells(row: Row, names: Sequence[str]) -> list[str]:
+    swept = row.key.swept
+    return [str(swept.get(name, "")) for name in names]
 
 
 def _append_column(
@@ -130,12 +138,16 @@ def _append_column(
 ) -> None:
     """Append a measured column to the lines, and number the reasons of its missing values."""
     rows = findings.rows
-    estimates = [column.of(row) for row in rows]
-    if brief and not column.interval:
-        estimates = [Estimate(estimate.value) for estimate in estimates]
+    estimates, values = [], []
+    for row in rows:
+        estimate = column.of(row)
+        if brief and not column.interval:
+            estimate = Estimate(estimate.value)
+        estimates.append(estimate)
+        values.append(estimate.value or 0.0)
     digits = column.digits
     if digits is None:
-        digits = decimals([estimate.value or 0.0 for estimate in estimates])
+        digits = decimals(values)
     verdicts = findings.advice.decision.verdicts or {}
     for line, row, estimate in zip(lines, rows, estimates, strict=True):
         cell = _measured(estimate, digits)
@@ -213,11 +225,7 @@ def swept_columns(rows: Sequence[Row]) -> list[str]:
 
 def identity_cells(row: Row, names: Sequence[str]) -> tuple[str, ...]:
     """Cells of the columns that identify a row."""
-    return (
-        row.strategy,
-        str(row.workers),
-        *(str(row.key.swept.get(name, "")) for name in names),
-    )
+    return (row.strategy, str(row.workers), *_swept_cells(row, names))
 
 
 def identity_headings(names: Sequence[str]) -> list[Heading]:
@@ -251,8 +259,12 @@ def _columns(findings: Findings) -> list[_Column]:
 def _decision_columns(findings: Findings, prices: Sequence[Price]) -> list[_Column]:
     """Time, cost efficiency, quality and cost: what the choice is made by."""
     rows = findings.rows
-    wall_unit, wall_length = time_unit([price.seconds.value or 0.0 for price in prices])
-    billed, billed_hours = cost_unit([price.cost.value for price in prices])
+    seconds, costs = [], []
+    for price in prices:
+        seconds.append(price.seconds.value or 0.0)
+        costs.append(price.cost.value)
+    wall_unit, wall_length = time_unit(seconds)
+    billed, billed_hours = cost_unit(costs)
     bill = findings.advice.decision.bill
     metric = _metrics(rows)
     lower = ""
@@ -260,10 +272,14 @@ def _decision_columns(findings: Findings, prices: Sequence[Price]) -> list[_Colu
         lower = ", lower is better"
 
     def time(row: Row) -> Estimate:
-        return row.price.seconds.scaled(1 / wall_length) if row.price else NOTHING
+        if row.price is None:
+            return NOTHING
+        return row.price.seconds.scaled(1 / wall_length)
 
     def cost(row: Row) -> Estimate:
-        return row.price.cost.scaled(1 / billed_hours) if row.price else NOTHING
+        if row.price is None:
+            return NOTHING
+        return row.price.cost.scaled(1 / billed_hours)
 
     def efficiency(row: Row) -> Estimate:
         return row.price.efficiency if row.price else NOTHING
@@ -302,11 +318,15 @@ def _time_heading(rows: Sequence[Row], prices: Sequence[Price], unit: str) -> He
 
 def _rate_bases(rows: Sequence[Row]) -> set[Basis]:
     """What the rows are compared by that have no time of a whole training."""
-    return {row.basis for row in rows if row.price and row.price.basis == "rate"}
+    bases = set()
+    for row in rows:
+        if row.price and row.price.basis == "rate":
+            bases.add(row.basis)
+    return bases
 
 
 def _quality_digits(rows: Sequence[Row]) -> int:
-    return max((row.digits for row in rows), default=3)
+    return max([row.digits for row in rows], default=3)
 
 
 def _speed_columns(rows: Sequence[Row]) -> list[_Column]:
@@ -349,7 +369,7 @@ def _speed_columns(rows: Sequence[Row]) -> list[_Column]:
 
 def _metrics(rows: Sequence[Row]) -> str:
     """Names of the rows' metrics: `IoU`."""
-    names = dict.fromkeys(metric_label(row.metric) for row in rows)
+    names = dict.fromkeys([metric_label(row.metric) for row in rows])
     return " / ".join(names) or "metric"
 
 
@@ -357,13 +377,15 @@ def _goal(rows: Sequence[Row]) -> str:
     """The quality that useful speed-ups are about: `IoU 0.93`; "" if there are none."""
     for row in rows:
         if row.useful:
-            return f"{_metrics(rows)} {row.useful.target:.{_quality_digits(rows)}f}"
+            digits = _quality_digits(rows)
+            return f"{_metrics(rows)} {row.useful.target:.{digits}f}"
     return ""
 
 
 def _training_time_columns(rows: Sequence[Row]) -> list[_Column]:
     """The time of the epochs alone and its speed-up, which only the page shows."""
-    unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
+    seconds = [row.training_seconds.value or 0.0 for row in rows]
+    unit, length = time_unit(seconds)
 
     def no_training_time(row: Row) -> str | None:
         if row.source:
@@ -394,13 +416,14 @@ def _left_out(rows: Sequence[Row], prices: Sequence[Price]) -> list[str]:
         names += [TIME, "Cost efficiency", "Cost"]
     if "throughput" in _rate_bases(rows):
         names.append(TIME)
-    times = []
+    planned, measured = [], []
     for row in rows:
         if row.price:
-            times.append((row.price.seconds.value, row.training_seconds.value))
-    if times and all(planned == measured for planned, measured in times):
+            planned.append(row.price.seconds.value)
+            measured.append(row.training_seconds.value)
+    if planned and planned == measured:
         names.append("Training time")
-    if not any(_differs(row) for row in rows):
+    if not any(map(_differs, rows)):
         names.append("Useful speed-up")
     return names
 
@@ -416,31 +439,41 @@ def _known_elsewhere(column: _Column, rows: Sequence[Row]) -> bool:
         "Scaling efficiency",
     ):
         return True
-    # The speed-up of training times is shown once.
-    again = column.heading.unit.startswith("training time") and all(
-        row.basis == "training" for row in rows
-    )
-    return not again and any(column.of(row).value is not None for row in rows)
+    bases = {row.basis for row in rows}
+    if column.heading.unit.startswith("training time") and bases <= {"training"}:
+        # The speed-up of training times is shown once.
+        return False
+    return any(column.of(row).value is not None for row in rows)
 
 
 def _against(rows: Sequence[Row]) -> str:
     """Baseline of the speed-ups, unless it is one worker."""
-    counts = {row.speed.against for row in rows if row.speed.baseline is not None}
+    counts = set()
+    for row in rows:
+        if row.speed.baseline is not None:
+            counts.add(row.speed.against)
     if counts <= {1}:
         return ""
-    return f", against {counts.pop()}" if len(counts) == 1 else ", some relative"
+    if len(counts) > 1:
+        return ", some relative"
+    return f", against {counts.pop()}"
 
 
 def _whole(count: int | None) -> Cell:
-    return Cell(format_number(count, 0), sort="" if count is None else str(count))
+    sort = ""
+    if count is not None:
+        sort = str(count)
+    return Cell(format_number(count, 0), sort=sort)
 
 
 def _measured(estimate: Estimate, digits: int) -> Cell:
     text = format_number(estimate.value, digits)
-    sort = "" if text == NOT_AVAILABLE else repr(estimate.value)
-    return Cell(
-        text, with_interval(estimate, digits), span(estimate, digits) or "", sort=sort
-    )
+    sort = ""
+    if text != NOT_AVAILABLE:
+        sort = repr(estimate.value)
+    full = with_interval(estimate, digits)
+    ends = span(estimate, digits) or ""
+    return Cell(text, full, ends, sort=sort)
 
 
 def _run_headings(timings: bool) -> list[Heading]:
@@ -459,7 +492,10 @@ def _of_other_row(cell: Cell, row: Row) -> Cell:
     if other is None or cell.text == NOT_AVAILABLE:
         return cell
     mark = f" = {other.strategy} {other.workers}"
-    return replace(cell, text=cell.text + mark, full=cell.full and cell.full + mark)
+    full = cell.full
+    if full:
+        full += mark
+    return replace(cell, text=cell.text + mark, full=full)
 
 
 def _differs(row: Row) -> bool:
@@ -489,9 +525,9 @@ def _why_throughput(row: Row) -> str:
 def _why_quality(row: Row) -> str | None:
     """Why the quality is missing, or what its mean hides: failed runs and the worst run."""
     if row.quality.value is None:
-        unknown = row.verdict.kind == "unknown"
-        reason = f"a run ended without a finite {metric_label(row.metric)}"
-        return "its quality is unknown" if unknown else reason
+        if row.verdict.kind == "unknown":
+            return "its quality is unknown"
+        return f"a run ended without a finite {metric_label(row.metric)}"
     if not row.failed_runs or row.runs == 1:
         return None
     failed = f"{row.failed_runs} of {row.runs} runs diverged, stayed at chance level or collapsed"

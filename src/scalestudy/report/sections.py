@@ -102,7 +102,10 @@ def _percent(value: float) -> str:
 
 
 def _share(value: float) -> str:
-    return format_number(100 * value, 1 if value < 0.1 else 0)
+    digits = 0
+    if value < 0.1:
+        digits = 1
+    return format_number(100 * value, digits)
 
 
 def _watt_hours(value: float) -> str:
@@ -156,7 +159,10 @@ def costs_section(findings: Findings) -> Section | None:
     if not used:
         return None
     shown = {column.name for column in used}
-    meanings = [text for name, text in MEANINGS.items() if name in shown]
+    meanings = []
+    for name, text in MEANINGS.items():
+        if name in shown:
+            meanings.append(text)
     items = Items((*meanings, *_unmeasured(rows)))
     return Section("What it cost", (_table(rows, used), items), "costs")
 
@@ -174,9 +180,10 @@ def _table(rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:
             value = column.value(row)
             line.append("" if value is None else column.written(value))
         lines.append(tuple(line))
-    headings = (*identity_headings(names), *(column.heading for column in columns))
+    headings = identity_headings(names)
+    headings += [column.heading for column in columns]
     caption = "Per run, from start to result or during training"
-    return Table(headings, tuple(lines), caption, essential=len(names) + 3)
+    return Table(tuple(headings), tuple(lines), caption, essential=len(names) + 3)
 
 
 def _unmeasured(rows: Sequence[Row]) -> list[str]:
@@ -240,20 +247,28 @@ def models_section(findings: Findings) -> Section | None:
 def shown_models(findings: Findings) -> list[Model]:
     """The series with a scaling model, at most `MOST_MODELS`, the recommended one first if there are more."""
     models = [model for model in findings.models if model.fit]
-    if len(models) > MOST_MODELS and (choice := findings.advice.choice):
-        models.sort(key=lambda model: model.series.key.series != choice.key.series)
-    return models[:MOST_MODELS]
+    choice = findings.advice.choice
+    if choice is None or len(models) <= MOST_MODELS:
+        return models[:MOST_MODELS]
+    recommended, others = [], []
+    for model in models:
+        if model.series.key.series == choice.key.series:
+            recommended.append(model)
+        else:
+            others.append(model)
+    return [*recommended, *others][:MOST_MODELS]
 
 
 def _predicted(models: Sequence[Model]) -> Table:
-    predictions = []
+    predicted, predictions = [], []
     for model in models:
         for count in model.counts():
             if count not in model.series.different:
-                predictions.append((model, model.predict(count)))
-    unit, length, digits = _unit([prediction for _, prediction in predictions])
+                predicted.append(model)
+                predictions.append(model.predict(count))
+    unit, length, digits = _unit(predictions)
     rows = []
-    for model, prediction in predictions:
+    for model, prediction in zip(predicted, predictions, strict=True):
         speedup = with_interval(prediction.speedup, 2)
         if model.reference > 1:
             speedup += f", against {model.reference} workers"
@@ -267,7 +282,7 @@ def _predicted(models: Sequence[Model]) -> Table:
             )
         )
     time = Heading(TIMES[models[0].series.of], unit, f"time {unit}")
-    most = max(model.counts()[-1] for model in models)
+    most = max([model.counts()[-1] for model in models])
     return Table(
         (STRATEGY, WORKERS, time, SPEEDUP, EFFICIENCY),
         tuple(rows),
@@ -280,17 +295,20 @@ def _unit(predictions: Sequence[Prediction]) -> tuple[str, float, int]:
     """Unit of times, its length in seconds, and the decimals to show."""
     values = [prediction.seconds.value or 0.0 for prediction in predictions]
     unit, length = time_unit(values)
-    return unit, length, decimals([value / length for value in values])
+    in_unit = [value / length for value in values]
+    return unit, length, decimals(in_unit)
 
 
 def time_figure(findings: Findings) -> Figure:
     """Training time, measured and predicted; needs at least one scaling model."""
     import altair as alt
 
-    models, labels = shown_models(findings), figure_data.labels(findings)
+    models = shown_models(findings)
+    labels = figure_data.labels(findings)
     points, unit, length = _time_points(models, labels)
     ends = figure_data.values_and_ends(points)
-    low, high = min(ends) / 1.1, max(ends) * 1.1
+    low = min(ends) / 1.1
+    high = max(ends) * 1.1
     of = TIMES[models[0].series.of]
     y = alt.Y(
         "value:Q",
@@ -299,7 +317,8 @@ def time_figure(findings: Findings) -> Figure:
         axis=alt.Axis(values=figure_data.log_ticks(low, high), format="~g"),
     )
     colour, shape = colour_and_shape(labels.shown(points), labels.by_strategy, "")
-    x = workers_axis(sorted({point["workers"] for point in points}))
+    counts = {point["workers"] for point in points}
+    x = workers_axis(sorted(counts))
     dashes = alt.StrokeDash(
         "part:N",
         scale=alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]]),
@@ -317,7 +336,8 @@ def time_figure(findings: Findings) -> Figure:
     marks = drawn.mark_point(size=80, strokeWidth=2)
     layers.append(marks.encode(shape=shape, fill=ground, tooltip=tips))
     caption = CAPTION
-    count = sum(model.fit is not None for model in findings.models)
+    fits = [model.fit for model in findings.models]
+    count = len(fits) - fits.count(None)
     if count > MOST_MODELS:
         caption += f" Of {count} series, {MOST_MODELS} are drawn."
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
@@ -328,18 +348,22 @@ def _time_points(
     models: Sequence[Model], labels: figure_data.Labels
 ) -> tuple[figure_data.Records, str, float]:
     """Measured and predicted times, their unit and its length in seconds."""
-    predictions = []
+    predicted, predictions = [], []
     for model in models:
         for count in model.counts():
-            predictions.append((model, model.predict(count)))
-    unit, length, _ = _unit([prediction for _, prediction in predictions])
+            predicted.append(model)
+            predictions.append(model.predict(count))
+    unit, length, _ = _unit(predictions)
     points: figure_data.Records = []
-    for model, prediction in predictions:
+    for model, prediction in zip(predicted, predictions, strict=True):
         seconds = prediction.seconds.scaled(1 / length)
         if seconds.value is None:
             continue
         kind = "measured" if prediction.measured else "predicted"
-        fields: dict[str, Any] = {"workers": int(prediction.workers), "kind": kind}
+        fields: dict[str, Any] = {
+            "workers": int(prediction.workers),
+            "kind": kind,
+        }
         fields |= labels.fields(model.series.key)
         points.append(fields | figure_data.ends(seconds))
     return points, unit, length
@@ -352,14 +376,17 @@ def _time_curves(
     curves: figure_data.Records = []
     for model in models:
         assert model.fit is not None
-        measured, last = model.series.different, model.counts()[-1]
+        measured = model.series.different
+        last = model.counts()[-1]
         parts = {
             "within": _grid(measured[0], measured[-1]),
             "beyond": _grid(measured[-1], last),
         }
         named = labels.fields(model.series.key)
         for part, counts in parts.items():
-            line = named | {"part": part, "line": f"{model.series.key.label} {part}"}
+            line = dict(named)
+            line["part"] = part
+            line["line"] = f"{model.series.key.label} {part}"
             for count in counts:
                 value = model.fit.seconds(count) / length
                 curves.append(line | {"workers": count, "value": value})
@@ -370,5 +397,6 @@ def _grid(first: int, last: int) -> list[int]:
     """Numbers of workers along a curve, evenly by ratio: integers, since some terms are steps."""
     counts = set()
     for index in range(POINTS):
-        counts.add(round(first * (last / first) ** (index / (POINTS - 1))))
+        share = index / (POINTS - 1)
+        counts.add(round(first * (last / first) ** share))
     return sorted(counts)

@@ -19,13 +19,17 @@ PACKAGES = ("tensorflow", "torch", "keras", "horovod")
 
 def study_in_folder(findings: Findings) -> Study | None:
     """The study as its file describes it; None if there are only numbers."""
-    return StudyFolder.open(findings.folder).study if findings.folder else None
+    if findings.folder is None:
+        return None
+    return StudyFolder.open(findings.folder).study
 
 
 def title_of(findings: Findings) -> str:
     """Title of the report: that of the study file, else the study's name."""
     study = study_in_folder(findings)
-    return study.title if study and study.title else findings.name
+    if study and study.title:
+        return study.title
+    return findings.name
 
 
 def what_was_studied(findings: Findings) -> FactList | None:
@@ -39,15 +43,20 @@ def what_was_studied(findings: Findings) -> FactList | None:
         ("Software", _software(runs)),
         ("Runs", _dates(runs)),
     )
-    known = tuple((name, text) for name, text in rows if text)
-    return FactList(known) if known else None
+    known = []
+    for name, text in rows:
+        if text:
+            known.append((name, text))
+    if not known:
+        return None
+    return FactList(tuple(known))
 
 
 def _model(study: Study | None, runs: Sequence[Run]) -> str:
     parts = []
     if study:
         parts.append(Path(study.task).name)
-    parameters = [run.result.parameters for run in runs if run.result.parameters]
+    parameters = [*filter(None, [run.result.parameters for run in runs])]
     if parameters:
         parts.append(f"{_range(parameters)} parameters")
     return ", ".join(filter(None, parts))
@@ -58,7 +67,7 @@ def _data(study: Study | None, runs: Sequence[Run]) -> str:
     if study:
         source = study.data.source or study.defaults.source or ""
     parts = [Path(source).name or source]
-    sizes = [r.result.training_samples for r in runs if r.result.training_samples]
+    sizes = [*filter(None, [run.result.training_samples for run in runs])]
     if sizes:
         parts.append(f"{_range(sizes)} training samples")
     for run in runs:
@@ -70,8 +79,11 @@ def _data(study: Study | None, runs: Sequence[Run]) -> str:
 
 def _range(numbers: Sequence[int]) -> str:
     """The smallest and the largest number: `1,000 to 2,000`."""
-    ends = dict.fromkeys((min(numbers), max(numbers)))
-    return " to ".join(f"{number:,}" for number in ends)
+    least = min(numbers)
+    most = max(numbers)
+    if least == most:
+        return f"{most:,}"
+    return f"{least:,} to {most:,}"
 
 
 def _hardware(runs: Sequence[Run]) -> str:
@@ -83,7 +95,9 @@ def _hardware(runs: Sequence[Run]) -> str:
             if rank.device_uuids:
                 devices += rank.devices
     parts = [_listed(devices or processors)]
-    hosts = {host for run in runs for host in run.result.hosts}
+    hosts: set[str] = set()
+    for run in runs:
+        hosts.update(run.result.hosts)
     if len(hosts) > 1:
         parts.append(f"{len(hosts)} nodes")
     return ", ".join(filter(None, parts))
@@ -108,12 +122,17 @@ def _dates(runs: Sequence[Run]) -> str:
     if not runs:
         return ""
     parts = [f"{len(runs)} finished"]
-    days = [run.result.finished[:10] for run in runs if run.result.finished]
+    days = set()
+    for run in runs:
+        if run.result.finished:
+            days.add(run.result.finished[:10])
     if days:
-        parts.append(" to ".join(dict.fromkeys((min(days), max(days)))))
+        first = min(days)
+        last = max(days)
+        parts.append(first if first == last else f"{first} to {last}")
     return ", ".join(parts)
 
 
 def _listed(names: Sequence[str]) -> str:
-    distinct = [name for name in dict.fromkeys(names) if name]
+    distinct = [*filter(None, dict.fromkeys(names))]
     return join_first(distinct, most=MOST_NAMES, separator="; ")

@@ -77,7 +77,11 @@ def report_document(
         *_introduction(findings),
         Section("Decision", tuple(decision), style="advice"),
     ]
-    first, decisive, others = _by_part(findings) if drawn else ([], [], [])
+    first: list[Drawing] = []
+    decisive: list[Drawing] = []
+    others: list[Drawing] = []
+    if drawn:
+        first, decisive, others = _by_part(findings)
     if first:
         title, style = "Speed-up and quality", "figures first"
         blocks.append(Section(title, tuple(first), "scaling", style))
@@ -129,7 +133,9 @@ def _introduction(findings: Findings) -> Iterator[Block]:
 
 
 def _items(lines: Collection[str]) -> tuple[Items, ...]:
-    return (Items(tuple(lines)),) if lines else ()
+    if not lines:
+        return ()
+    return (Items(tuple(lines)),)
 
 
 def _small_print(findings: Findings) -> str:
@@ -151,8 +157,12 @@ def figures(findings: Findings) -> list[Figure]:
     """All figures for which the finished runs have data, those of a group one after another."""
     from altair.utils.schemapi import debug_mode
 
+    made = []
+    # Altair checks each chart against the schema otherwise, which takes longer than drawing it.
     with debug_mode(False):
-        return [figure for make in MAKERS for figure in make(findings)]
+        for make in MAKERS:
+            made += make(findings)
+    return made
 
 
 def places(made: Sequence[Figure]) -> list[Drawing]:
@@ -160,7 +170,10 @@ def places(made: Sequence[Figure]) -> list[Drawing]:
     groups: dict[str, list[Figure]] = {}
     for figure in made:
         groups.setdefault(figure.group or figure.name, []).append(figure)
-    return [Drawing(first, tuple(others)) for first, *others in groups.values()]
+    drawn = []
+    for first, *others in groups.values():
+        drawn.append(Drawing(first, tuple(others)))
+    return drawn
 
 
 def write_report(
@@ -183,7 +196,9 @@ def write_report(
         out = Path(out)
         refuse_target(out)
         out.mkdir(parents=True, exist_ok=True)
-    link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
+    study = Path(folder.path).resolve()
+    # Relative, so that the links still work where the folder is copied or mounted elsewhere.
+    link = Path(os.path.relpath(study, out.resolve())).as_posix()
     document = report_document(findings, link)
     pictures = {}
     for drawing in drawings(document.blocks):
@@ -194,7 +209,9 @@ def write_report(
         write_atomically(out / f"{name}.pdf", picture.pdf)
     page = out / "report.html"
     write_atomically(page, html(document, pictures))
-    addresses = {name: f"{name}.svg" for name in pictures}
+    addresses = {}
+    for name in pictures:
+        addresses[name] = f"{name}.svg"
     write_atomically(out / "report.md", markdown(document, addresses))
     write_atomically(out / "table.csv", to_csv(findings.rows))
     # Last: the command line compares it to tell whether the page is up to date.
@@ -213,7 +230,9 @@ def render_text(
 
     Without `width`, lines are as wide as the terminal.
     """
-    console, stream = console_of(width or get_terminal_size((120, 40)).columns, colour)
+    if not width:
+        width = get_terminal_size((120, 40)).columns
+    console, stream = console_of(width, colour)
     if verbose:
         console.print(Text(title_of(findings), style="bold"))
         print_blocks(report_document(findings, drawn=False).blocks, console)
@@ -239,7 +258,9 @@ def _brief(findings: Findings, console: Console) -> list[Text | Table]:
     if findings.rows:
         parts += _brief_table(findings, console)
     parts.append(Text(""))
-    style = "bold green" if advice.choice else "bold yellow"
+    style = "bold yellow"
+    if advice.choice:
+        style = "bold green"
     parts.append(text(advice.headline, style))
     if advice.cost:
         parts.append(text(advice.cost))
@@ -274,11 +295,13 @@ def _brief_readings(findings: Findings, text: Callable[[str], Text]) -> list[Tex
 
 def _brief_table(findings: Findings, console: Console) -> list[Text | Table]:
     """The table; if it is too long, the recommended row, those on the Pareto front, and the first ones."""
-    table, rows = results_table(findings, brief=True), findings.rows
+    table = results_table(findings, brief=True)
+    rows = findings.rows
 
     def rank(place: int) -> tuple[bool, bool, int]:
         price = rows[place].price
-        return place != table.chosen, price is None or not price.on_front, place
+        off_front = price is None or not price.on_front
+        return place != table.chosen, off_front, place
 
     ranked = sorted(range(len(rows)), key=rank)
     for most in range(min(MOST_ROWS, len(rows)), 0, -1):

@@ -24,6 +24,7 @@ from scalestudy.report.figure_data import (
     ends,
     is_logarithmic,
     labels,
+    legend_title,
     log_ticks,
     rounded,
 )
@@ -53,8 +54,9 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     records, unit, billed = _records(findings)
     if len(records) < 2:
         return []
-    named, bill = labels(findings), findings.advice.decision.bill
-    title = "Strategy" if named.by_strategy else ", ".join(findings.rows[0].key.swept)
+    named = labels(findings)
+    bill = findings.advice.decision.bill
+    title = legend_title(findings)
     colour, shape = colour_and_shape(named.shown(records), named.by_strategy, title)
     cut = _cut(records)
     cost_scale, cost_axis = _scale(records, "cost")
@@ -70,7 +72,8 @@ def time_and_cost(findings: Findings) -> list[Figure]:
 
     base = alt.Chart(data(records)).encode(cost("cost"), time("time"))
     layers: list[Any] = []
-    has_front = sum(record["front"] for record in records) > 1
+    # A line needs two points.
+    has_front = [record["front"] for record in records].count(True) > 1
     if has_front:
         front = base.transform_filter("datum.front")
         line = front.mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="#6E7781")
@@ -82,13 +85,12 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     if advised:
         ring = base.transform_filter("datum.advised")
         layers.append(ring.mark_point(size=420, strokeWidth=2.5).encode(color=colour))
-    swept = {"variant": "Swept"} if len(named.variants) > 1 else {}
     efficiency = {}
     if findings.advice.decision.reference:
         efficiency = {"efficiency": "Cost efficiency|~g"}
     tips = tooltip(
         strategy="Strategy",
-        **swept,
+        **named.swept_tip,
         workers="Workers",
         time=f"Time ({unit})|~g",
         cost=f"{bill.capitalize()}-{billed}|~g",
@@ -150,19 +152,27 @@ def _records(findings: Findings) -> tuple[Records, str, str]:
     for row in findings.rows:
         if row.price and row.price.cost.value is not None:
             prices[row.key] = row.price
-    unit, length = time_unit([price.seconds.value or 0.0 for price in prices.values()])
-    billed, hours = cost_unit([price.cost.value for price in prices.values()])
-    named, choice = labels(findings), findings.advice.choice
+    seconds, costs = [], []
+    for price in prices.values():
+        seconds.append(price.seconds.value or 0.0)
+        costs.append(price.cost.value)
+    unit, length = time_unit(seconds)
+    billed, hours = cost_unit(costs)
+    named = labels(findings)
+    choice = findings.advice.choice
     verdicts = findings.advice.decision.verdicts or {}
     records: Records = []
     for key, price in prices.items():
+        opacity = 1.0
+        if verdicts[key].seems_worse:
+            opacity = FADED
         record: dict[str, Any] = named.fields(key) | {
             "workers": str(key.workers),
             "time": rounded((price.seconds.value or 0.0) / length),
             "cost": rounded((price.cost.value or 0.0) / hours),
             "efficiency": rounded(price.efficiency.value or 0.0),
             "front": price.on_front,
-            "opacity": FADED if verdicts[key].seems_worse else 1.0,
+            "opacity": opacity,
             "advised": choice is not None and key == choice.key,
             "quality": verdicts[key].sentence,
         }
@@ -189,16 +199,20 @@ def _cut(records: Records) -> str:
     for field in ("time", "cost"):
         values = [record[field] for record in records]
         room = (max(values) - min(values)) / 2 or max(values)
-        least, most = max(0.0, min(values) - room), max(values) + room
+        least = max(0.0, min(values) - room)
+        most = max(values) + room
         if is_logarithmic(values):
-            least, most = min(values) / BEYOND, max(values) * BEYOND
+            least = min(values) / BEYOND
+            most = max(values) * BEYOND
         for record in records:
-            if f"{field}_low" in record:
-                low, high = record[f"{field}_low"], record[f"{field}_high"]
-                record[f"{field}_low"] = max(low, least)
-                record[f"{field}_high"] = min(high, most)
-                if (low, high) != (record[f"{field}_low"], record[f"{field}_high"]):
-                    cut = ", cut where they are long"
+            if f"{field}_low" not in record:
+                continue
+            low = record[f"{field}_low"]
+            high = record[f"{field}_high"]
+            record[f"{field}_low"] = max(low, least)
+            record[f"{field}_high"] = min(high, most)
+            if low < least or high > most:
+                cut = ", cut where they are long"
     return cut
 
 
@@ -208,9 +222,13 @@ def _scale(records: Records, field: str) -> "tuple[alt.Scale, alt.Axis]":
 
     if not is_logarithmic([record[field] for record in records]):
         return alt.Scale(zero=False, padding=24), alt.Axis(tickCount=8)
-    fields = (field, f"{field}_low", f"{field}_high")
-    shown = [record[name] for record in records for name in fields if name in record]
-    low, high = min(shown) / 1.25, max(shown) * 1.25
+    shown = []
+    for record in records:
+        for name in (field, f"{field}_low", f"{field}_high"):
+            if name in record:
+                shown.append(record[name])
+    low = min(shown) / 1.25
+    high = max(shown) * 1.25
     return (
         alt.Scale(type="log", domain=[low, high], nice=False),
         alt.Axis(values=log_ticks(low, high), format="~g"),
@@ -259,8 +277,9 @@ def _places(values: list[float]) -> list[float]:
     """Where values lie on their axis, from 0 to 1."""
     if is_logarithmic(values):
         values = [log(value) for value in values]
-    span = max(values) - min(values) or 1.0
-    return [(value - min(values)) / span for value in values]
+    least = min(values)
+    span = max(values) - least or 1.0
+    return [(value - least) / span for value in values]
 
 
 def phases(findings: Findings) -> list[Figure]:
@@ -270,10 +289,12 @@ def phases(findings: Findings) -> list[Figure]:
     records, names, unit = phase_records(findings)
     if not records:
         return []
-    bars = list(dict.fromkeys(record["bar"] for record in records))
+    bars = list(dict.fromkeys([record["bar"] for record in records]))
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     x_axis = alt.Axis(grid=True, tickCount=6)
-    bar_height = 26 if len(bars) <= 24 else 18
+    bar_height = 26
+    if len(bars) > 24:
+        bar_height = 18
     chart = (
         alt.Chart(data(records))
         .mark_bar(height={"band": 0.78})
@@ -313,7 +334,7 @@ def phase_records(findings: Findings) -> tuple[Records, list[str], str]:
         by_phase = findings.phases[key]
         total = sum(by_phase.values()) or 1.0
         for order, (name, members) in enumerate(shown.items()):
-            seconds = sum(by_phase.get(member, 0.0) for member in members)
+            seconds = sum([by_phase.get(member, 0.0) for member in members])
             if seconds <= 0:
                 continue
             records.append(
@@ -339,9 +360,13 @@ def _largest(rows: Iterable[dict[str, float]]) -> dict[str, list[str]]:
     kept = sorted(named, key=lambda name: -totals[name])
     if len(totals) > MOST_PHASES:
         kept = kept[: MOST_PHASES - 1]
+    shown, rest = {}, []
     # In the order in which they were recorded.
-    shown = {name: [name] for name in named if name in kept}
-    rest = [name for name in totals if name not in kept]
+    for name in totals:
+        if name in kept:
+            shown[name] = [name]
+        else:
+            rest.append(name)
     if rest:
         shown["other"] = rest
     return shown

@@ -57,16 +57,22 @@ ENDINGS = {
 def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> str:
     """Render a document as a page for screens, phones and paper; `pictures` are its drawn figures by name."""
     shown = list(drawings(document.blocks))
-    light = {drawing.figure.name: still(drawing.figure) for drawing in shown}
-    light |= dict(pictures or {})
-    dark = {}
-    if not document.live:
+    light, dark = {}, {}
+    for drawing in shown:
+        figure = drawing.figure
+        light[figure.name] = still(figure)
         # Scripts draw a live page's figures in the reader's theme.
-        dark = {d.figure.name: still(d.figure, dark=True) for d in shown}
+        if not document.live:
+            dark[figure.name] = still(figure, dark=True)
+    light |= dict(pictures or {})
     bundle = charts = ""
     if document.live and shown:
-        bundle, charts = _vega(), script_json(_charts(document))
-    contents = [b for b in document.blocks if isinstance(b, Section | Folded)]
+        bundle = _vega()
+        charts = script_json(_charts(document))
+    contents = []
+    for block in document.blocks:
+        if isinstance(block, Section | Folded):
+            contents.append(block)
     file_name = re.sub(r"[^A-Za-z0-9._-]+", "-", document.title).strip("-.")
     page = (
         templates()
@@ -114,8 +120,11 @@ def _once(form: str) -> Callable[[str], str]:
     seen: Counter[str] = Counter()
 
     def numbered(name: str) -> str:
-        count = seen[name.casefold()] = seen[name.casefold()] + 1
-        return name if count == 1 else form.format(name, count)
+        seen[name.casefold()] += 1
+        count = seen[name.casefold()]
+        if count == 1:
+            return name
+        return form.format(name, count)
 
     return numbered
 
@@ -125,7 +134,10 @@ def _mark_up(text: str) -> "Markup":
 
     marked = Markup("")
     for part, code in pieces(text):
-        marked += Markup("<code>{}</code>").format(part) if code else escape(part)
+        if code:
+            marked += Markup("<code>{}</code>").format(part)
+        else:
+            marked += escape(part)
     return marked
 
 
@@ -135,7 +147,8 @@ def _charts(document: Document) -> dict[str, Any]:
     figures = {}
     for drawing in drawings(document.blocks):
         for figure in (drawing.figure, *drawing.choices):
-            spec = {key: value for key, value in figure.spec.items() if key != "title"}
+            spec = dict(figure.spec)
+            spec.pop("title", None)  # the page shows it as text
             datasets |= spec.get("datasets", {})
             spec["datasets"] = list(spec.get("datasets", {}))
             figures[figure.name] = {
@@ -217,10 +230,13 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
                 lines.append(f"{mark} {escaped(item)}")
             return lines
         case FactList(rows):
-            return [f"- **{escaped(name)}:** {escaped(text)}" for name, text in rows]
+            lines = []
+            for name, text in rows:
+                lines.append(f"- **{escaped(name)}:** {escaped(text)}")
+            return lines
         case Code(text, language):
             # A fence is longer than any row of backticks in the code.
-            longest = max((len(run) for run in re.findall("`+", text)), default=0)
+            longest = max(map(len, re.findall("`+", text)), default=0)
             fence = "`" * max(3, 1 + longest)
             return [f"{fence}{language}", *text.splitlines(), fence]
         case Table():
@@ -240,9 +256,12 @@ def _container(block: Block, pictures: Mapping[str, str], level: int) -> list[st
                 *_blocks(inner, pictures, level + 1),
             ]
         case Drawing(figure):
-            address, title = pictures.get(figure.name), escaped(figure.title)
-            shown = [f"![{title}]({address})", ""] if address else []
-            return [*shown, f"**{title}.** {escaped(figure.caption)}"]
+            address = pictures.get(figure.name)
+            title = escaped(figure.title)
+            caption = f"**{title}.** {escaped(figure.caption)}"
+            if not address:
+                return [caption]
+            return [f"![{title}]({address})", "", caption]
     return []
 
 
@@ -252,8 +271,10 @@ def _table(table: Table) -> list[str]:
         lines += [escaped(table.caption), ""]
     names, rules = [], []
     for heading in table.headings:
-        unit = f" ({heading.unit})" if heading.unit else ""
-        names.append(escaped(f"{heading.name}{unit}"))
+        name = heading.name
+        if heading.unit:
+            name += f" ({heading.unit})"
+        names.append(escaped(name))
         rules.append("---:" if heading.numeric else "---")
     lines += [_line(names), _line(rules)]
     for index, row in enumerate(table.rows):
@@ -298,7 +319,10 @@ def form_by_ending(
 
 
 def _unknown_ending(out: Path, forms: Collection[str]) -> UserError:
-    known = [ending for ending, name in ENDINGS.items() if name in forms]
+    known = []
+    for ending, name in ENDINGS.items():
+        if name in forms:
+            known.append(ending)
     action = "Name it so, or name a format with --format."
     if out.suffix.lower() == ".pdf":
         page = out.with_suffix(".html")
@@ -324,18 +348,18 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
     Raises:
         OSError: A file cannot be written.
     """
-    folder = out.parent / (
-        re.sub(r"[^A-Za-z0-9]+", "-", out.stem).strip("-") + "-figures"
-    )
     if form == "html":
         write_named(out, html(document))
         return [out]
-    files = {}
+    # An address in Markdown ends at a space or a bracket.
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", out.stem).strip("-")
+    folder = out.parent / f"{stem}-figures"
+    files, addresses = {}, {}
     for drawing in drawings(document.blocks):
         make_inside(folder)
         name = drawing.figure.name
         files[name] = folder / f"{name}.svg"
+        addresses[name] = f"{folder.name}/{name}.svg"
         write_atomically(files[name], still(drawing.figure).svg)
-    addresses = {name: f"{folder.name}/{file.name}" for name, file in files.items()}
     write_named(out, markdown(document, addresses))
     return [out, *files.values()]
