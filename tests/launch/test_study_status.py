@@ -1,6 +1,7 @@
 """The state of a study: the queue is asked rarely, and what only a queue knew is recorded."""
 
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from scalestudy.launch.derived_state import FILES_LATE, Derived, derive
 from scalestudy.launch.job_view import ENDED, RUNNING, UNKNOWN, WAITING, JobView
+from scalestudy.launch.point_run import PointRun, read_status
 from scalestudy.launch.polling import (
     LONGEST,
     SHORTEST,
@@ -21,12 +23,13 @@ from scalestudy.launch.polling import (
 from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.queue.queue_launcher import Submission, next_submission
 from scalestudy.launch.scheduler import QueueUnreachable
-from scalestudy.launch.study_status import study_status
+from scalestudy.launch.study_status import record_ends, study_status
 from scalestudy.store.launcher_process import LauncherProcess
 from scalestudy.store.records import Failure, JobRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import RunFiles
 from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.files import contents
 
 FAILURE = Failure(rank=0, exit_code=1, reason="it failed")
 
@@ -44,6 +47,54 @@ def test_only_the_points_that_may_have_changed_are_read_again(
         and after.of(second.name).state == "missing"
     )
     assert study_status(folder, known=after).of(second.name).state == "failed"
+
+
+def test_each_file_of_a_run_is_read_once_for_a_change(
+    folder: StudyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = folder.points()[0]
+    run = folder.new_run(point)
+    before = study_status(folder)
+    run.write_progress(
+        Progress(
+            phase="training",
+            epoch=1,
+            epochs=2,
+            step=1,
+            steps=2,
+            updated=time.time(),
+        )
+    )
+    reads: Counter[str] = Counter()
+
+    def counted(path: Path) -> bytes:
+        if Path(path).is_relative_to(run.path):
+            reads[Path(path).name] += 1
+        return contents(path)
+
+    monkeypatch.setattr("scalestudy.store.record_file.contents", counted)
+    after = study_status(folder, known=before, names=[point.name]).of(point.name)
+    assert after.state == "running" and after.progress.step == 1
+    assert reads.keys() >= {"result.json", "point.json", "job.json", "launcher.json"}
+    assert reads["progress.json"] == reads["failure.json"] == 1
+    assert set(reads.values()) == {1}
+
+
+def test_the_state_is_read_without_writing_and_its_end_is_recorded_by_another_call(
+    folder: StudyFolder,
+) -> None:
+    point = folder.points()[0]
+    run = folder.new_run(point)
+    run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
+    (run.path / ".secret").touch()
+    view = JobView(job="7", state="NODE_FAIL", nodes="n1")
+    answers = {"slurm": Answers(asked=1, tried=1, jobs={"7": view})}
+    reading = read_status(PointRun.read(folder, point), answers, time.time())
+    assert reading.status.state == "failed" and reading.end is not None
+    assert run.failure() is None and (run.path / ".secret").exists()
+    record_ends([reading])
+    assert run.failure() == reading.end
+    assert not (run.path / ".secret").exists()
 
 
 def test_a_run_that_is_at_work_decides_though_a_newer_one_failed(

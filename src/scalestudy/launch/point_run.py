@@ -15,7 +15,7 @@ from scalestudy.launch.submissions import is_own_job
 from scalestudy.measure.silence import describe_silence, stalled_seconds
 from scalestudy.store.records import Failure, JobRecord, Result
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.store.state import UNSUCCESSFUL, RunFiles, deciding_run, finished_run
+from scalestudy.store.state import UNSUCCESSFUL, RunFiles, read_deciding_run
 from scalestudy.store.study_folder import StudyFolder
 
 KILLED = "interrupted: its launcher was killed, or could not write why (a full disk)"
@@ -34,15 +34,13 @@ class PointRun:
     @classmethod
     def read(cls, folder: StudyFolder, point: Point) -> Self:
         """Read the run from its folder."""
-        runs = folder.runs(point.name)
-        finished = finished_run(runs)
-        if finished is not None:
-            run, result = finished
-            return cls(point, RunFiles(result=True), run, run.job(), result)
-        decides = deciding_run(runs)
+        decides = read_deciding_run(folder.runs(point.name))
         if decides is None:
             return cls(point, RunFiles())
-        return cls(point, RunFiles.of(decides), decides, decides.job())
+        run, job = decides.run, None
+        if decides.files.job:
+            job = run.job()
+        return cls(point, decides.files, run, job, decides.result)
 
     def open_job(self, queue: str) -> JobRecord | None:
         """Return the job to ask about: of a run that has not ended, or that failed and still seems alive."""
@@ -83,9 +81,9 @@ def read_status(
     run, job, files = point_run.run, point_run.job, point_run.files
     if run is None:
         return StatusReading(PointStatus(point_run.point, "missing"))
-    answer = answers.get(job.queue) if job else None
     view, reported, ended = None, None, None
-    if job and answer:
+    if job and job.queue in answers:
+        answer = answers[job.queue]
         view = _believable_view(run, answer.jobs.get(job.job))
         reported = answer.progress.get(job.job)
         ended = answer.ended.get(job.job)
@@ -97,7 +95,9 @@ def read_status(
     if status.state == "done":
         status = replace(status, result=point_run.result or run.result())
     elif status.state == "queued":
-        queue = queue_of(job.queue) if job else None
+        queue = None
+        if job:
+            queue = queue_of(job.queue)
         if queue and view:
             status = replace(status, waiting=queue.explain(view.reason))
     elif status.state == "running":

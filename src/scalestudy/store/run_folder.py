@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -132,6 +132,26 @@ def _writer(
         run.write(name.format(rank=getattr(record, "rank", "")), record)
 
     return write
+
+
+def first_damaged(
+    records: Mapping[str, StoredRecord[Any]],
+) -> StoredRecord[Any] | None:
+    """The first of these records that exists but cannot be used; None if there is none."""
+    for stored in records.values():
+        if stored.damaged:
+            return stored
+    return None
+
+
+def is_at_work(
+    progress: Progress | None, process: LauncherProcess | None, *, in_queue: bool
+) -> bool:
+    """Whether the process that owns the workers is running; for a job, whether its progress is recent."""
+    updated = progress.updated if progress else None
+    if in_queue:
+        return updated is not None and is_recent(updated)
+    return process is not None and is_alive(process, updated)
 
 
 class RunFolder:
@@ -273,16 +293,24 @@ class RunFolder:
         except (OSError, UnicodeDecodeError):
             return ""
 
+    def deciding_records(self) -> dict[str, StoredRecord[Any]]:
+        """The records that decide whether the run must be started again, by file, each read once.
+
+        Once the run is done, only its result and its point decide.
+        """
+        result = _deciding(self.path, "result.json")
+        names = list(DECIDING)
+        if result.record is not None:
+            names = ["result.json", "point.json"]
+        records = {"result.json": result}
+        for name in names:
+            if name not in records:
+                records[name] = _deciding(self.path, name)
+        return records
+
     def damage(self) -> StoredRecord[Any] | None:
         """The first of the deciding records that exists but cannot be used; None if there is none."""
-        names = list(DECIDING)
-        if self.result():  # the others no longer decide anything
-            names = ["result.json", "point.json"]
-        for name in names:
-            stored = _deciding(self.path, name)
-            if stored.damaged:
-                return stored
-        return None
+        return first_damaged(self.deciding_records())
 
     def altered(self, names: Iterable[str]) -> str:
         """Which of these files differ from their checksums, in words; "" if none, or without checksums.
@@ -411,11 +439,9 @@ class RunFolder:
 
     def alive(self) -> bool:
         """Whether the process that owns the workers is running; for a job, whether its progress is recent."""
-        progress, process = self.progress(), self.launcher_process()
-        updated = progress.updated if progress else None
-        if self.job() is not None:
-            return updated is not None and is_recent(updated)
-        return process is not None and is_alive(process, updated)
+        return is_at_work(
+            self.progress(), self.launcher_process(), in_queue=self.job() is not None
+        )
 
     def write_checksums(self, result: Result | None = None) -> None:
         """Write the checksums of a finished run's files, and of a result that is written next.

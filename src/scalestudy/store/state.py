@@ -1,14 +1,14 @@
 """The state of a run according to its files; for a run in a queue, the queue's answer is needed, too."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 from scalestudy.store.launcher_process import REMOTE_SILENCE
+from scalestudy.store.record_file import StoredRecord
 from scalestudy.store.records import Failure, Progress, Result
-from scalestudy.store.run_folder import RunFolder, remedy
+from scalestudy.store.run_folder import RunFolder, first_damaged, is_at_work, remedy
 
 State = Literal[
     "done", "failed", "cancelled", "running", "queued", "missing", "corrupt"
@@ -40,19 +40,28 @@ class RunFiles:
     @classmethod
     def of(cls, run: RunFolder) -> "RunFiles":
         """Read the files of a run."""
-        damage = run.damage()
+        return cls.with_records(run, run.deciding_records())
+
+    @classmethod
+    def with_records(
+        cls, run: RunFolder, records: Mapping[str, StoredRecord[Any]]
+    ) -> "RunFiles":
+        """Read the files of a run besides its deciding records, which have been read."""
+        damage = first_damaged(records)
         if damage is not None:
             return cls(damage=f"{damage.why}. {remedy(run.path, damage)}")
-        if run.result():
+        if records["result.json"].record is not None:
             return cls(result=True)
+        progress = run.progress()
+        in_queue = records["job.json"].record is not None
+        owner = records["launcher.json"].record
         return cls(
-            False,
-            run.failure(),
-            run.progress(),
-            run.exit_code(),
-            run.checkpoint.exists(),
-            run.job() is not None,
-            run.alive(),
+            failure=run.failure(),
+            progress=progress,
+            exit_code=run.exit_code(),
+            checkpoint=run.checkpoint.exists(),
+            job=in_queue,
+            alive=is_at_work(progress, owner, in_queue=in_queue),
         )
 
     def fresh(self, now: float) -> bool:
@@ -96,23 +105,55 @@ def finished_run(runs: Sequence[RunFolder]) -> tuple[RunFolder, Result] | None:
     return None
 
 
-def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
-    """The run that determines the state of a point, from its runs, oldest first.
+@dataclass(frozen=True)
+class DecidingRun:
+    """The run that determines the state of a point, with its files and, if it is done, its result."""
 
-    It is the newest finished run, else a running one, else the newest damaged one, else the newest.
+    run: RunFolder
+    files: RunFiles
+    result: Result | None = None
+
+
+def read_deciding_run(runs: Sequence[RunFolder]) -> DecidingRun | None:
+    """Read the run that determines the state of a point, from its runs, oldest first; None without runs.
+
+    It is the newest finished run, else a running one, else the newest damaged one, else the newest. A file of
+    it is read once: on a file system that nodes share, each read may take milliseconds, and the file may have
+    been replaced before a second one.
     """
-    newest = list(reversed(runs))
-    damaged = [run for run in newest if run.damage()]
-    # A damaged run decides only where no other does: its files may say anything.
-    whole = [run for run in newest if run not in damaged]
-    done = (run for run in whole if run.result())
-    at_work = (run for run in whole if not run.failure() and run.alive())
-    return next(chain(done, at_work, damaged, newest), None)
+    unfinished = []
+    for run in reversed(runs):
+        records = run.deciding_records()
+        damaged = first_damaged(records) is not None
+        result = records["result.json"].record
+        if result is not None and not damaged:
+            return DecidingRun(run, RunFiles(result=True), result)
+        unfinished.append((run, records, damaged))
+    first_whole: DecidingRun | None = None
+    first_damage: DecidingRun | None = None
+    for run, records, damaged in unfinished:
+        # A damaged run decides only where no other does: its files may say anything.
+        if damaged and first_damage is not None:
+            continue
+        found = DecidingRun(run, RunFiles.with_records(run, records))
+        if damaged:
+            first_damage = found
+        elif found.files.failure is None and found.files.alive:
+            return found
+        elif first_whole is None:
+            first_whole = found
+    return first_damage or first_whole
+
+
+def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
+    """The run that determines the state of a point; see `read_deciding_run`."""
+    found = read_deciding_run(runs)
+    return found.run if found else None
 
 
 def state_of_runs(runs: Sequence[RunFolder]) -> State:
     """The state of a point from the files of its runs alone, without asking a queue."""
-    run = deciding_run(runs)
-    if run is None:
+    found = read_deciding_run(runs)
+    if found is None:
         return "missing"
-    return state_of_files(RunFiles.of(run), now=time.time())
+    return state_of_files(found.files, now=time.time())
