@@ -4,8 +4,8 @@ A terminal or a notebook overrides the methods of `Listener` for what it shows.
 """
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -20,6 +20,7 @@ from scalestudy.launch.launcher import (
     PointStatus,
     Step,
     UnrecordedFailure,
+    take_steps,
 )
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Failure
@@ -181,16 +182,3 @@ def with_turns(overview: Overview, names: set[str]) -> Overview:
         else:
             points.append(status)
     return replace(overview, points=points)
-
-
-def take_steps(
-    steps: Generator[Step, None, None], on_step: Callable[[Step], None]
-) -> None:
-    """Take all steps of a launcher. On Ctrl-C the launcher gets the exception first, to stop its workers."""
-    with closing(steps):
-        for taken in steps:
-            try:
-                on_step(taken)
-            except KeyboardInterrupt as interrupt:
-                steps.throw(interrupt)
-                raise

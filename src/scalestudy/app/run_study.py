@@ -11,7 +11,6 @@ from scalestudy.app.follow import (
     Listener,
     follow,
     follow_launcher,
-    take_steps,
     with_turns,
 )
 from scalestudy.app.plan import Plan, Request, plan_study
@@ -21,7 +20,14 @@ from scalestudy.app.task_checks import check_task_files
 from scalestudy.config.formula import suggestion
 from scalestudy.config.point import Point
 from scalestudy.config.run_order import RunOrder
-from scalestudy.launch.launcher import Note, Options, Overview, Step, Submitted
+from scalestudy.launch.launcher import (
+    Note,
+    Options,
+    Overview,
+    Step,
+    Submitted,
+    take_steps,
+)
 from scalestudy.launch.queue.queue_launcher import (
     QueueLauncher,
     can_continue,

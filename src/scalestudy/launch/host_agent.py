@@ -19,6 +19,7 @@ from scalestudy.cluster.resolve import HOSTS
 from scalestudy.cluster.worker_environment import assignment
 from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware import devices
+from scalestudy.hardware.devices import Gpu
 from scalestudy.launch.host_connection import (
     PREFIX,
     SILENCE,
@@ -59,8 +60,9 @@ class _Input:
         ready, _, _ = select.select([0], [], [], seconds)
         if not ready:
             # The launcher sends empty lines: without any, it or the network is gone.
-            silent = time.monotonic() - self._heard > SILENCE
-            return None if silent else []
+            if time.monotonic() - self._heard > SILENCE:
+                return None
+            return []
         data = os.read(0, 1 << 16)
         if not data:
             return None
@@ -86,8 +88,15 @@ def main() -> int:
     request = HostRequest.model_validate_json(line)
     with contextlib.ExitStack() as held:
         gpus, others = _take_gpus(held, request.gpus)
-        shown = devices.showing(gpus) | assignment(gpus) if gpus else {}
-        near = devices.visible_gpus(os.environ | shown) if gpus else None
+        shown: dict[str, str] = {}
+        near = None
+        if gpus:
+            shown = devices.showing(gpus) | assignment(gpus)
+            near = devices.visible_gpus(os.environ | shown)
+        holders: Sequence[str] = others
+        if gpus:
+            # Others may hold some all the same: enough were left.
+            holders = ()
         cpus, alone = held.enter_context(
             run_cores(request.workers, request.cpus_per_worker, near)
         )
@@ -99,7 +108,7 @@ def main() -> int:
                 gpus=tuple(gpu.capability for gpu in devices.visible_gpus(os.environ)),
                 unseen=tuple(path for path in request.paths if not Path(path).exists()),
                 alone=alone,
-                holders=() if gpus else tuple(others),
+                holders=tuple(holders),
             )
         )
         if (line := lines.next()) is None:
@@ -107,11 +116,12 @@ def main() -> int:
         start = WorkersStart.model_validate_json(line)
         one_host = len(set(start.hosts)) == 1
         network = private_run(len(start.ranks), private=start.private and one_host)
-        own = {
-            NETWORK: held.enter_context(network)[NETWORK]
-        }  # the secret is that of all hosts
+        # Only the network of it: the launcher has drawn one secret for all hosts.
+        own = {NETWORK: held.enter_context(network)[NETWORK]}
         environment = {**os.environ, **start.variables, **own, **shown}
-        watched = [] if gpus else cpus or machine_cores.granted()
+        watched: Sequence[int] = []
+        if not gpus:
+            watched = cpus or machine_cores.granted()
         with WorkerProcesses(
             _commands(start, cpus, environment), watched=watched
         ) as workers:
@@ -122,7 +132,9 @@ def main() -> int:
 
 def _take_gpus(held: contextlib.ExitStack, count: int) -> tuple[list[str], list[str]]:
     """Reserve GPUs; return their UUIDs, or none, and the UUIDs that other runs hold."""
-    available = usable_gpus() if count else []
+    available: list[Gpu] = []
+    if count:
+        available = usable_gpus()
     if len(available) < count:
         return [], []  # the worker reports what is missing
     return take_gpus(held, available, count)
@@ -132,10 +144,11 @@ def _commands(
     start: WorkersStart, cpus: Sequence[int], environment: Mapping[str, str]
 ) -> list[Command]:
     run, size, count = RunFolder(Path(start.run)), len(start.hosts), len(start.ranks)
-    one_host = count == size
-    node = list(dict.fromkeys(start.hosts)).index(start.hosts[start.ranks[0]])
+    nodes = list(dict.fromkeys(start.hosts))
+    node = nodes.index(start.hosts[start.ranks[0]])
+    # By torchrun's names, of which GROUP_RANK is the number of the node.
     place = {"LOCAL_WORLD_SIZE": str(count), "GROUP_RANK": str(node)}
-    if not one_host:
+    if count != size:
         place |= {"MASTER_ADDR": start.hosts[0], HOSTS: ",".join(start.hosts)}
     commands = []
     for local_rank, rank in enumerate(start.ranks):
@@ -162,9 +175,8 @@ def _watch(lines: _Input, start: WorkersStart, workers: WorkerProcesses) -> None
 
 
 def _say(answer: Answer) -> None:
-    with contextlib.suppress(
-        BrokenPipeError
-    ):  # the launcher has ended: the input tells
+    # A prefix, since a host's shell start-up files may print, too. If the launcher has ended, the input tells.
+    with contextlib.suppress(BrokenPipeError):
         os.write(1, f"{PREFIX}{answer.model_dump_json()}\n".encode())
 
 

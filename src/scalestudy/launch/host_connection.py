@@ -135,9 +135,10 @@ class Connection:
         python = [sys.executable, "-P", "-m", modules.HOST_AGENT]
         if source := own_source():
             python = ["env", f"PYTHONPATH={source}", *python]
-        arguments = (
-            python if is_here(host) else [*SSH, host, "exec " + shlex.join(python)]
-        )
+        arguments = python
+        if not is_here(host):
+            # exec: the host's shell would stay between ssh and the agent.
+            arguments = [*SSH, host, "exec " + shlex.join(python)]
         try:
             self._process = subprocess.Popen(
                 arguments,
@@ -178,9 +179,11 @@ class Connection:
         self._answers.put(None)
 
     def _listen(self, output: BinaryIO) -> None:
-        self._errors.extend(
-            line for raw in output if (line := raw.decode(errors="replace").strip())
-        )
+        # Read to the end: an agent that writes into a full pipe would wait for ever.
+        for raw in output:
+            line = raw.decode(errors="replace").strip()
+            if line:
+                self._errors.append(line)
 
     def _beat(self) -> None:
         while not self._closed.wait(BEAT):
@@ -223,11 +226,10 @@ class Connection:
         self.end(time.monotonic() + KILLED_WITHIN)
         self._complaints.join(GRACE)
         code = self._process.returncode
-        words = (
-            self._errors[-1]
-            if self._errors
-            else f"no answer within {ANSWERS_WITHIN:.0f} s"
-        )
+        words = f"no answer within {ANSWERS_WITHIN:.0f} s"
+        if self._errors:
+            words = self._errors[-1]
+        # ssh ends with the exit code of its command, or with 255 for an error of its own.
         if code == SSH_FAILED and not is_here(self.host):
             action = f"Set up passwordless SSH to {self.host}, or take the host out of launch.hosts."
             return RunError(f"{self.host} to be reached by SSH", words, action)
@@ -249,6 +251,7 @@ def connect(
 ) -> list[tuple[Connection, HostFacts | RunError]]:
     """Connect to hosts until `held` exits; return each connection and its host's facts, or the error."""
     connections = []
+    # All at once: each host may take seconds to start Python from a slow file system.
     for host, request in requests:
         connection = Connection(host)
         held.callback(connection.end, time.monotonic())
@@ -258,12 +261,10 @@ def connect(
     answers: list[tuple[Connection, HostFacts | RunError]] = []
     for connection in connections:
         answer = connection.answer(max(0.0, deadline - time.monotonic()))
-        answers.append(
-            (
-                connection,
-                answer if isinstance(answer, HostFacts) else connection.failure(),
-            )
-        )
+        if isinstance(answer, HostFacts):
+            answers.append((connection, answer))
+        else:
+            answers.append((connection, connection.failure()))
     return answers
 
 
@@ -304,6 +305,7 @@ class HostProcesses(ProcessGroup):
 
     def stop(self) -> None:
         """End all workers; a host that does not confirm it within `STOPS_WITHIN` seconds is lost."""
+        # All are closed before any is waited for, so that hosts end their workers at the same time.
         for connection, _ in self._starts:
             connection.close()
         deadline = time.monotonic() + STOPS_WITHIN
@@ -323,6 +325,8 @@ class HostProcesses(ProcessGroup):
 
 def passed_on() -> dict[str, str]:
     """Return the variables of this process that the workers of other hosts get too: those of libraries."""
-    return {
-        name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)
-    }
+    passed = {}
+    for name, value in os.environ.items():
+        if name.startswith(PASSED_ON):
+            passed[name] = value
+    return passed

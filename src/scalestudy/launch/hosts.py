@@ -67,12 +67,15 @@ def parse_hosts(hosts: Sequence[str] | None, where: str = "") -> tuple[ListedHos
                 f"{text!r}{where}",
                 "Correct it.",
             )
-        found.append(ListedHost(match[1], int(match[2]) if match[2] else None))
+        slots = None
+        if match[2]:
+            slots = int(match[2])
+        found.append(ListedHost(match[1], slots))
     names = [host.name for host in found]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        action = "Give its number of workers instead, as lab2:4."
-        raise UserError("each host once", f"{twice} twice{where}", action)
+    for name in names:
+        if names.count(name) > 1:
+            action = "Give its number of workers instead, as lab2:4."
+            raise UserError("each host once", f"{name} twice{where}", action)
     return tuple(found)
 
 
@@ -85,17 +88,26 @@ def balance_processes(
     """
     counts = [0] * len(slots)
     if one_host:
-        fitting = [index for index, most in enumerate(slots) if most >= processes]
-        counts[fitting[0] if fitting else slots.index(max(slots))] = processes
+        counts[_host_for(slots, processes)] = processes
         return counts
-    used = next(
-        (count for count in range(2, len(slots)) if sum(slots[:count]) >= processes),
-        len(slots),
-    )
+    # At least two: what fits on one host has `one_host`.
+    used = 2
+    while used < len(slots) and sum(slots[:used]) < processes:
+        used += 1
+    used = min(used, len(slots))
     for _ in range(processes):
         room = [index for index in range(used) if counts[index] < slots[index]]
-        counts[min(room or range(used), key=lambda index: counts[index])] += 1
+        emptiest = min(room or range(used), key=lambda index: counts[index])
+        counts[emptiest] += 1
     return counts
+
+
+def _host_for(slots: Sequence[int], processes: int) -> int:
+    """Return the index of the first host that all processes fit; if there is none, of the largest."""
+    for index, most in enumerate(slots):
+        if most >= processes:
+            return index
+    return slots.index(max(slots))
 
 
 @dataclass(frozen=True)
@@ -108,28 +120,33 @@ class Hosts:
     def machine(self) -> Machine:
         """Return the resources of a host, those of the smallest; the list may allow more workers."""
         given = [host.slots for host in self.listed if host.slots is not None]
-        capabilities = [
-            capability
-            for facts in self.facts
-            for capability in facts.gpus
-            if capability
-        ]
+        tasks_per_node = None
+        if len(given) == len(self.listed):
+            tasks_per_node = max(given)
+        capabilities = []
+        for facts in self.facts:
+            # A driver that does not answer leaves a capability unknown.
+            capabilities += [known for known in facts.gpus if known]
         return Machine(
             gpus=min(len(facts.gpus) for facts in self.facts),
             cores=min(facts.cores for facts in self.facts),
             cluster=True,
-            tasks_per_node=max(given) if len(given) == len(self.listed) else None,
+            tasks_per_node=tasks_per_node,
             capability=min(capabilities, default=None),
         )
 
     def slots(self, cpus_per_worker: int, device: str) -> list[int]:
         """Return the largest number of workers of each host."""
         on_gpus = self.machine().device(device) == "gpu"
-        return [
-            host.slots
-            or (len(facts.gpus) if on_gpus else max(1, facts.cores // cpus_per_worker))
-            for host, facts in zip(self.listed, self.facts, strict=True)
-        ]
+        slots = []
+        for host, facts in zip(self.listed, self.facts, strict=True):
+            if host.slots:
+                slots.append(host.slots)
+            elif on_gpus:
+                slots.append(len(facts.gpus))
+            else:
+                slots.append(max(1, facts.cores // cpus_per_worker))
+        return slots
 
     def ranks(self, point: Point) -> list[tuple[str, tuple[int, ...]]]:
         """Return the hosts that a point uses, each with its ranks, in blocks."""
@@ -177,9 +194,10 @@ class HostsLauncher(LocalLauncher):
     """Runs points on several machines, one after another, within this process's lifetime."""
 
     title = "several hosts"
-    guard = staticmethod(
-        lambda points: None
-    )  # the processes of several hosts need the network between them
+
+    @staticmethod
+    def guard(points: Sequence[Point]) -> None:
+        """Refuse no point: the processes of several hosts need the network between them."""
 
     def points(self, study: Study, options: Options) -> list[Point]:
         """Return the points of a study, expanded for its hosts.
@@ -232,9 +250,9 @@ def reserve_devices(
     """
     hosts = ask_hosts(parse_hosts(point.launch.hosts))
     blocks = hosts.ranks(point)
-    requests = [
-        (host, _request(point, hosts, ranks, tuple(paths))) for host, ranks in blocks
-    ]
+    requests = []
+    for host, ranks in blocks:
+        requests.append((host, _request(point, hosts, ranks, tuple(paths))))
     starts: list[tuple[Connection, tuple[int, ...]]] = []
     names: list[str] = []
     for (connection, answer), (host, ranks) in zip(
@@ -258,12 +276,10 @@ def reserve_devices(
             private=wants_private(point),
             variables=variables,
         )
-        return HostProcesses(
-            [
-                (connection, every.model_copy(update={"ranks": ranks}))
-                for connection, ranks in starts
-            ]
-        )
+        told = []
+        for connection, ranks in starts:
+            told.append((connection, every.model_copy(update={"ranks": ranks})))
+        return HostProcesses(told)
 
     return point, processes
 
@@ -272,10 +288,13 @@ def _request(
     point: Point, hosts: Hosts, ranks: Sequence[int], paths: tuple[str, ...]
 ) -> HostRequest:
     """Return what to reserve on the host of these ranks, as a local run would for all of its workers."""
-    if point.processes > 1:
-        gpus = workers = len(ranks)
-    else:
-        gpus = workers = 1 if point.traits.one_device else point.workers
+    workers = len(ranks)
+    if point.processes == 1:
+        # One process computes on the devices of all its workers.
+        workers = point.workers
+        if point.traits.one_device:
+            workers = 1
+    gpus = workers
     if hosts.machine().device(point.launch.device) == "cpu":
         gpus = 0
     return HostRequest(
@@ -308,11 +327,15 @@ def address_of(host: str, facts: HostFacts) -> str:
     """Return the name by which other hosts know a host: without the user and aliases of ssh's settings."""
     if is_here(host):
         return facts.host
+    # -G prints the settings that would be used, and connects to nothing.
     done = subprocess.run(
         [SSH[0], "-G", host], capture_output=True, text=True, check=False
     )
-    found = dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
-    return found.get("hostname", host.rpartition("@")[2])
+    settings = {}
+    for line in done.stdout.splitlines():
+        key, _, value = line.partition(" ")
+        settings[key] = value
+    return settings.get("hostname", host.rpartition("@")[2])
 
 
 def hosts_of(study: Study) -> Hosts:

@@ -42,8 +42,15 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
     code = run.exit_code()
     if code is None:
         code = view.exit_code or None
-    state = "STOPPED" if code == STOPPED_EXIT_CODE else view.state
-    first = first_cause(run.causes()) if state not in INTERRUPTED else None
+    state = view.state
+    if code == STOPPED_EXIT_CODE:
+        # For the queue, such a job has merely failed.
+        state = "STOPPED"
+    first = None
+    if state not in INTERRUPTED:
+        first = first_cause(run.causes())
+    # By SIGTERM, launchers and the queue end ranks that have done nothing wrong. An end that the queue calls
+    # out of memory is explained by a rank only if the kernel has counted a kill there.
     if (
         first
         and first.signal != "SIGTERM"
@@ -56,11 +63,19 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
             rank=None, exit_code=None, reason=_unseen(run, view), job_state=state
         )
     reason = job_sentence(view, state, code, rank, telling_line(lines))
+    if state in INTERRUPTED:
+        reason += _how_far(run.progress())
+    if state != "FAILED":
+        # The queue has ended all ranks: none is to blame.
+        rank = None
+    name = None
+    if view.signal:
+        name = _signal_name(view.signal)
     return Failure(
-        rank=rank if state == "FAILED" else None,
+        rank=rank,
         exit_code=code,
-        signal=_signal_name(view.signal) if view.signal else None,
-        reason=reason + _how_far(run.progress()) if state in INTERRUPTED else reason,
+        signal=name,
+        reason=reason,
         tail=lines[-TAIL_LINES:],
         cancelled=state == "CANCELLED",
         job_state=state,
@@ -83,30 +98,47 @@ def job_sentence(
     if state == "CANCELLED":
         return "cancelled"
     if state in _ENDS:
-        named = f" ({view.nodes})" if view.nodes and state == "NODE_FAIL" else where
-        return _ENDS[state] + (named if state in ("NODE_FAIL", "OUT_OF_MEMORY") else "")
+        end = _ENDS[state]
+        if state == "OUT_OF_MEMORY":
+            end += where
+        elif state == "NODE_FAIL" and view.nodes:
+            # The queue names all nodes of the job, not the one that failed.
+            end += f" ({view.nodes})"
+        return end
     quoted = f": {last}" if last else ""
     if code:
-        who = "the job" if rank is None else f"rank {rank}"
-        name = (
-            _signal_name(code - 128) if code > 128 else None
-        )  # a shell adds 128 to a signal
-        return f"{who} ended with exit code {code}{f' ({name})' if name else ''}{where}{quoted}"
+        return f"{_exit_words(code, rank)}{where}{quoted}"
     if view.signal:
         name = _signal_name(view.signal) or f"signal {view.signal}"
-        memory = " (often: out of memory)" if name == "SIGKILL" else ""
-        return f"the job was ended by {name}{memory}{where}{quoted}"
-    gone = "it has left the queue: deleted by force, or its node failed"
-    known = gone if view.state == UNKNOWN else f"the queue says {view.state}"
+        if name == "SIGKILL":
+            # The kernel's out-of-memory killer, and a cgroup's, send no other signal.
+            name += " (often: out of memory)"
+        return f"the job was ended by {name}{where}{quoted}"
+    known = f"the queue says {view.state}"
+    if view.state == UNKNOWN:
+        known = "it has left the queue: deleted by force, or its node failed"
     return f"the job ended without a result, and {known}{quoted}"
 
 
+def _exit_words(code: int, rank: int | None) -> str:
+    """Describe an exit code that is not 0, of a rank or of the whole job."""
+    who = "the job"
+    if rank is not None:
+        who = f"rank {rank}"
+    words = f"{who} ended with exit code {code}"
+    name = None
+    if code > 128:
+        # A shell adds 128 to the signal that ended its command.
+        name = _signal_name(code - 128)
+    if name is not None:
+        words += f" ({name})"
+    return words
+
+
 def _how_far(progress: Progress | None) -> str:
-    return (
-        f" in epoch {progress.epoch} of {progress.epochs}"
-        if progress and progress.epoch
-        else ""
-    )
+    if progress is None or not progress.epoch:
+        return ""
+    return f" in epoch {progress.epoch} of {progress.epochs}"
 
 
 def _signal_name(number: int) -> str | None:

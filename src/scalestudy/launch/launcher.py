@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
@@ -19,6 +20,8 @@ from scalestudy.util.registry import Registry
 
 LAUNCHERS: Registry[Launcher] = Registry("scalestudy.launchers")
 """What `launch.on` can name."""
+AnyStep = TypeVar("AnyStep")
+Ended = TypeVar("Ended")
 
 
 @dataclass(frozen=True)
@@ -257,6 +260,27 @@ class Launcher(Protocol):
             options: How to start them.
         """
         ...
+
+
+def take_steps(
+    steps: Generator[AnyStep, None, Ended], on_step: Callable[[AnyStep], object]
+) -> Ended:
+    """Take all steps, of a launcher or of a reservation, and return what its generator returns.
+
+    On Ctrl-C while `on_step` handles a step, the generator gets the exception first, to stop its workers.
+    """
+    with closing(steps):
+        while True:
+            try:
+                taken = next(steps)
+            except StopIteration as end:
+                result: Ended = end.value
+                return result
+            try:
+                on_step(taken)
+            except KeyboardInterrupt as interrupt:
+                steps.throw(interrupt)
+                raise
 
 
 def launcher(name: str) -> Launcher:

@@ -19,7 +19,7 @@ from scalestudy.hardware import devices
 from scalestudy.hardware.cores import core_by_core, deal_cores
 from scalestudy.hardware.devices import Gpu, visible_gpus
 from scalestudy.hardware.private_network import private_network
-from scalestudy.launch.launcher import Note
+from scalestudy.launch.launcher import Note, take_steps
 from scalestudy.store.records import SHARED_CORES
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.locks import Timeout, take
@@ -186,13 +186,7 @@ def await_gpus(
     held: contextlib.ExitStack, point: Point, on_note: Callable[[str], object]
 ) -> list[str]:
     """Reserve GPUs as `reserve_gpus` does; `on_note` is called with its notes."""
-    steps = reserve_gpus(held, point)
-    while True:
-        try:
-            on_note(next(steps).text)
-        except StopIteration as end:
-            uuids: list[str] = end.value
-            return uuids
+    return take_steps(reserve_gpus(held, point), lambda note: on_note(note.text))
 
 
 def take_gpus(

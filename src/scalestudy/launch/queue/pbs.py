@@ -23,7 +23,7 @@ from scalestudy.launch.scheduler import (
     chunks,
     read_mark,
 )
-from scalestudy.launch.waiting import Waiting
+from scalestudy.launch.waiting import Group, Waiting
 from scalestudy.util.errors import UserError
 
 FORGOTTEN = ("unknown job id", "job has finished")
@@ -80,8 +80,9 @@ class Pbs(Queue):
 
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
         """Raise the error of a failed command, unless it only reports forgotten jobs."""
-        lines = [line.lower() for line in errors.splitlines() if line.strip()]
-        if lines and all(any(phrase in line for phrase in FORGOTTEN) for line in lines):
+        # qstat and qdel fail if one of several jobs is forgotten, although they have served the others.
+        about_forgotten = [_is_about_forgotten(line) for line in _filled_lines(errors)]
+        if about_forgotten and all(about_forgotten):
             return output
         return super().failed(program, code, output, errors)
 
@@ -91,13 +92,15 @@ class Pbs(Queue):
         """Return what qstat, or else its history, reports about these jobs."""
         details = self._details(jobs)
         if forgotten := [job for job in jobs if job not in details]:
+            # Not for all jobs: a site may keep a history of weeks, or none.
             details |= self._details(forgotten, "-x")
-        return {
-            job: job_view(job, details[job])
-            if job in details
-            else JobView(job=job, state=UNKNOWN)
-            for job in jobs
-        }
+        views = {}
+        for job in jobs:
+            if job in details:
+                views[job] = job_view(job, details[job])
+            else:
+                views[job] = JobView(job=job, state=UNKNOWN)
+        return views
 
     def _details(self, jobs: Sequence[str], *history: str) -> dict[str, dict[str, Any]]:
         """Return the attributes of these jobs from qstat, by id, with a hundred jobs in a call.
@@ -117,9 +120,10 @@ class Pbs(Queue):
             except ValueError as error:
                 words = f"an answer that is not its JSON ({error})"
                 raise QueueRefused(self.title, "qstat", words) from None
-            named = set(re.findall(r"\d+", errors)).union(
-                job.partition(".")[0] for job in shown
-            )
+            # By number: the server's name may be printed in a longer or shorter form than it was given.
+            named = set(re.findall(r"\d+", errors))
+            for job in shown:
+                named.add(job.partition(".")[0])
             if left := [job for job in ids if job.partition(".")[0] not in named]:
                 raise QueueUnreachable(
                     self.title, "qstat", f"no word of {len(left)} of {len(ids)} jobs"
@@ -130,12 +134,12 @@ class Pbs(Queue):
     def marked(self) -> dict[str, str]:
         """Return the ids, by submission, of this user's live jobs that carry a mark in their variables."""
         jobs = self._details(self.call("qselect", "-u", getpass.getuser()).split())
-        return {
-            submission: job
-            for job, fields in jobs.items()
-            if (submission := read_mark(str(fields.get("Variable_List", ""))))
-            and job_view(job, fields).live
-        }
+        marked = {}
+        for job, fields in jobs.items():
+            submission = read_mark(str(fields.get("Variable_List", "")))
+            if submission and job_view(job, fields).live:
+                marked[submission] = job
+        return marked
 
     def advice(self, words: str) -> str:
         """Return where to look."""
@@ -152,12 +156,17 @@ class Pbs(Queue):
         """
         if reason in HOLDS:
             return HOLDS[reason]
-        never = reason.startswith("Can Never Run: ")
-        words = (
-            reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
-        )
-        words = f"{words[:1].lower()}{words[1:]}" if words else "not yet considered"
-        return Waiting("needs you" if never else "will start", words, "qstat -f {jobs}")
+        words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ")
+        words = words.strip()
+        if words:
+            words = f"{words[:1].lower()}{words[1:]}"
+        else:
+            # A job has no comment before the first cycle of the scheduler.
+            words = "not yet considered"
+        group: Group = "will start"
+        if reason.startswith("Can Never Run: "):
+            group = "needs you"
+        return Waiting(group, words, "qstat -f {jobs}")
 
     # Job scripts
 
@@ -177,35 +186,48 @@ class Pbs(Queue):
                 "Remove it; a queue is named by partition.",
             )
         # qsub gives these characters a meaning of their own in paths.
-        output = "/dev/null" if re.search(r"[\s:%^]", job.printed) else job.printed
+        output = job.printed
+        if re.search(r"[\s:%^]", output):
+            output = "/dev/null"
+        place = "scatter"
+        if site.whole_nodes:
+            place += ":excl"
+        rerun = "n"
+        if site.most_requeues:
+            rerun = "y"
         lines = [
             f"-N {job_name(job.name)}",
+            # The script is for bash, whatever the user's login shell is.
             "-S /bin/bash",
             "-j oe",
             f"-o {output}",
             f"-l select={_select(site, layout)}",
-            f"-l place=scatter{':excl' if site.whole_nodes else ''}",
-            "-r y" if site.most_requeues else "-r n",
+            f"-l place={place}",
+            f"-r {rerun}",
         ]
         if layout.seconds is not None:
             minutes = -(-layout.seconds // 60)
             lines.append(f"-l walltime={minutes // 60:02}:{minutes % 60:02}:00")
-        mark = MARK.format(submission=job.submission)
-        lines += [f"-v SCALESTUDY_MARK={mark}"] if job.submission else []
-        lines += (
-            [f"-q {word(site.partition, 'partition', site)}"] if site.partition else []
-        )
-        return lines + (
-            [f"-A {word(site.account, 'account', site)}"] if site.account else []
-        )
+        if job.submission:
+            # PBS has no comment of the user's own, as Slurm has: the mark is a variable.
+            mark = MARK.format(submission=job.submission)
+            lines.append(f"-v SCALESTUDY_MARK={mark}")
+        if site.partition:
+            lines.append(f"-q {word(site.partition, 'partition', site)}")
+        if site.account:
+            lines.append(f"-A {word(site.account, 'account', site)}")
+        return lines
 
     def option_names(self, option: str) -> set[str]:
         """Return the letter of an option ("-P value"); for -l and -W also the names of the attributes."""
         match = re.fullmatch(r"-([A-Za-z])(?: ([^\s\"'\\#]+))?", option)
-        letter, value = match.groups() if match else ("", None)
+        if match is None:
+            return set()
+        letter, value = match.groups()
         if letter in ("l", "W") and value:
+            # One option may set several attributes: "-l walltime=1:00,mem=4gb".
             return {f"{letter} {part.partition('=')[0]}" for part in value.split(",")}
-        return {letter} if letter else set()
+        return {letter}
 
     def launch_command(self, site: Site, layout: JobLayout) -> list[str] | None:
         """Return the command of mpiexec, which gets the nodes from PBS: of HPE's PALS, or MPICH's "hydra".
@@ -233,6 +255,16 @@ class Pbs(Queue):
         return [f"SCALESTUDY_NODES={nodes}", "export SCALESTUDY_NODES"]
 
 
+def _filled_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _is_about_forgotten(line: str) -> bool:
+    """Whether an error of PBS says only that it has forgotten a job."""
+    words = line.lower()
+    return any(phrase in words for phrase in FORGOTTEN)
+
+
 def word(text: str, key: str, site: Site) -> str:
     """Return `text`, the value of a key of a site profile, if qsub reads it as one word.
 
@@ -255,11 +287,11 @@ def _select(site: Site, layout: JobLayout) -> str:
         f"mpiprocs={layout.tasks_per_node}",
     ]
     if layout.gpus_per_node and site.gpu_request:
-        # The profile's default is a Slurm option, which PBS does not know.
-        slurms = site.gpu_request.startswith("-")
-        parts.append(
-            f"ngpus={layout.gpus_per_node}" if slurms else gpu_request(site, layout)
-        )
+        request = gpu_request(site, layout)
+        if site.gpu_request.startswith("-"):
+            # The profile's default is a Slurm option, which PBS does not know.
+            request = f"ngpus={layout.gpus_per_node}"
+        parts.append(request)
     if memory := memory_per_node(site, layout):
         if not memory_bytes(memory):
             raise UserError(

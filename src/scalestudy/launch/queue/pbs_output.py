@@ -56,8 +56,12 @@ def parse_qstat(text: str) -> dict[str, dict[str, Any]]:
     """
     if not text.strip():
         return {}
+    # PBS does not escape control characters in variables and comments, which strict JSON forbids.
     answer = json.loads(text, strict=False)
-    jobs = answer.get("Jobs", {}) if isinstance(answer, dict) else None
+    jobs = None
+    if isinstance(answer, dict):
+        # Without any job, qstat prints no "Jobs".
+        jobs = answer.get("Jobs", {})
     if not isinstance(jobs, dict):
         raise ValueError("no jobs")
     return {job: fields for job, fields in jobs.items() if isinstance(fields, dict)}
@@ -69,17 +73,20 @@ def job_view(job: str, fields: dict[str, Any]) -> JobView:
     if letter == OVER:
         return _ended(job, fields)
     state = STATES.get(letter, letter or "PENDING")
-    waits = state == "PENDING"
-    reason = _hold(fields) if letter == "H" else str(fields.get("comment", ""))
-    start = (
-        fields.get("estimated", {}).get("start_time") if waits else fields.get("stime")
-    )
-    if letter == "H":  # a held job has no expected start
-        start = None
+    reason = ""
+    if letter == "H":
+        # A held job has no expected start.
+        reason, start = _hold(fields), None
+    elif state == "PENDING":
+        reason = str(fields.get("comment", ""))
+        start = fields.get("estimated", {}).get("start_time")
+    else:
+        # The comment of a running job only repeats when it started.
+        start = fields.get("stime")
     return JobView(
         job=job,
         state=state,
-        reason=reason if waits else "",
+        reason=reason,
         nodes=_nodes(fields),
         start=_time(start),
     )
@@ -92,11 +99,9 @@ def _hold(fields: dict[str, Any]) -> str:
     """
     if fields.get("depend"):
         return "held for a dependency"
-    return (
-        "held by its user"
-        if str(fields.get("Hold_Types", "u")) == "u"
-        else "held by the site"
-    )
+    if str(fields.get("Hold_Types", "u")) == "u":
+        return "held by its user"
+    return "held by the site"
 
 
 def _ended(job: str, fields: dict[str, Any]) -> JobView:
@@ -111,18 +116,19 @@ def _ended(job: str, fields: dict[str, Any]) -> JobView:
         state = "COMPLETED"
     else:
         state = "FAILED"
-    code = (
-        status
-        if status is not None and 0 <= status < SIGNALLED and not signal
-        else None
-    )
+    code = None
+    if status is not None and 0 <= status < SIGNALLED and not signal:
+        code = status
+    if state != "FAILED":
+        # PBS ends jobs by signals itself, at their time limit for example: the state says more.
+        signal = None
     return JobView(
         job=job,
         state=state,
         nodes=_nodes(fields),
         start=_time(fields.get("stime")),
         exit_code=code,
-        signal=signal if state == "FAILED" else None,
+        signal=signal,
     )
 
 
@@ -130,15 +136,19 @@ def _signal(status: int | None) -> int | None:
     """Return the signal that ended a job or, as shells encode it, the last command of its script."""
     if status is None or status <= 128 or 192 < status <= SIGNALLED:
         return None
-    return status - (SIGNALLED if status > SIGNALLED else 128)
+    if status > SIGNALLED:
+        return status - SIGNALLED
+    return status - 128
 
 
 def _nodes(fields: dict[str, Any]) -> str:
     """Return the hosts of "n1/0*4+n2/0*4", each once: "n1,n2"."""
-    places = [
-        place.partition("/")[0] for place in str(fields.get("exec_host", "")).split("+")
-    ]
-    return ",".join(dict.fromkeys(place for place in places if place))
+    hosts = []
+    for place in str(fields.get("exec_host", "")).split("+"):
+        host = place.partition("/")[0]
+        if host and host not in hosts:
+            hosts.append(host)
+    return ",".join(hosts)
 
 
 def _time(text: object) -> str:

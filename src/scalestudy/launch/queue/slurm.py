@@ -113,12 +113,14 @@ class Slurm(Queue):
         removed (SLURM_* of salloc or of a notebook's job would reach its srun, ranks of torchrun or mpirun
         its workers), as are sbatch's own (SBATCH_*), which would override the profile.
         """
-        unwanted = ("SLURM_", "SBATCH_", *OF_RANKS) if submitting else FORMATS
-        return {
-            name: value
-            for name, value in variables.items()
-            if name in CLIENT_VARIABLES or not name.startswith(unwanted)
-        }
+        unwanted: tuple[str, ...] = FORMATS
+        if submitting:
+            unwanted = ("SLURM_", "SBATCH_", *OF_RANKS)
+        kept = {}
+        for name, value in variables.items():
+            if name in CLIENT_VARIABLES or not name.startswith(unwanted):
+                kept[name] = value
+        return kept
 
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
         """Raise the error of a failed command; without a slurm.conf there is no cluster (QueueAbsent)."""
@@ -130,9 +132,10 @@ class Slurm(Queue):
 
     def advice(self, words: str) -> str:
         """Return the key of the site profile to correct, and the command that shows valid values."""
-        return next(
-            (advice for phrase, advice in ADVICE.items() if phrase in words.lower()), ""
-        )
+        for phrase, advice in ADVICE.items():
+            if phrase in words.lower():
+                return advice
+        return ""
 
     # Jobs
 
@@ -157,6 +160,7 @@ class Slurm(Queue):
             elif record.ended:  # accounting lags behind the controller
                 views[job] = record.model_copy(update={"reason": views[job].reason})
         lost = [job for job in jobs if job not in views]
+        # Login nodes of two clusters may share a home: the other cluster does not know the jobs.
         if lost and cluster and (here := self.cluster_name()) != cluster:
             why = f"this machine uses the cluster {here}, but the jobs are on {cluster}"
             raise QueueUnreachable(self.title, "squeue", why)
@@ -186,9 +190,8 @@ class Slurm(Queue):
 
     def _accounted(self, jobs: Sequence[str]) -> dict[str, JobView]:
         views: dict[str, JobView] = {}
-        with contextlib.suppress(
-            QueueRefused, QueueUnreachable
-        ):  # no accounting here, or it is down
+        # Many clusters have no accounting; where it is down, squeue's last word must do.
+        with contextlib.suppress(QueueRefused, QueueUnreachable):
             for ids in chunks(jobs):
                 views |= parse_sacct(
                     self.call(
@@ -207,11 +210,12 @@ class Slurm(Queue):
     def marked(self) -> dict[str, str]:
         """Return the ids, by submission, of this user's jobs that carry a mark in their comment."""
         text = self.call("squeue", "-h", "-u", getpass.getuser(), "-o", MARKED_FORMAT)
-        return {
-            submission: job
-            for job, comment in split_rows(text, 2)
-            if (submission := read_mark(comment)) and job.isdecimal()
-        }
+        marked = {}
+        for job, comment in split_rows(text, 2):
+            submission = read_mark(comment)
+            if submission and job.isdecimal():
+                marked[submission] = job
+        return marked
 
     def cluster_name(self) -> str:
         """Return Slurm's name of the cluster that this machine talks to; "" if unknown."""
@@ -220,7 +224,9 @@ class Slurm(Queue):
         except QueueRefused:
             return ""
         match = re.search(r"(?m)^ClusterName\s*=\s*(\S+)", text)
-        return match[1] if match else ""
+        if match is None:
+            return ""
+        return match[1]
 
     def accounts(self) -> list[str]:
         """Return the accounts that the user may charge; empty if accounting is absent or does not answer."""
@@ -250,18 +256,25 @@ class Slurm(Queue):
     def directives(self, job: JobScript) -> list[str]:
         """Return the options of sbatch, with their long names."""
         site, layout = job.site, job.layout
+        requeue = "--no-requeue"
+        if site.most_requeues:
+            requeue = "--requeue"
         lines = [
             f"--job-name={job_name(job.name)}",
+            # A single % would begin a pattern, such as %j for the job's id.
             f"--output={job.printed.replace('%', '%%')}",
             f"--nodes={layout.nodes}",
             f"--ntasks={layout.tasks}",
             f"--ntasks-per-node={layout.tasks_per_node}",
             f"--cpus-per-task={layout.cpus_per_task}",
             f"--time={notation(layout.seconds)}",
-            "--requeue" if site.most_requeues else "--no-requeue",
+            # Either is written, since the default is the cluster's (JobRequeue).
+            requeue,
+            # A requeued job would truncate what its first start has printed.
             "--open-mode=append",
         ]
         if layout.seconds is not None:
+            # B: only to the script's shell. Without it, only the steps would get the signal.
             lines.append(f"--signal=B:USR1@{site.warning(layout.seconds)}")
         if site.whole_nodes:
             lines.append("--exclusive")
@@ -282,32 +295,32 @@ class Slurm(Queue):
     def option_names(self, option: str) -> set[str]:
         """Return the long name of an option, "--name=value"."""
         match = re.fullmatch(r"--([a-z][a-z0-9-]*)(=.*)?", option)
-        return {match[1]} if match else set()
+        if match is None:
+            return set()
+        return {match[1]}
 
     def launch_command(self, site: Site, layout: JobLayout) -> list[str] | None:
         """Return the srun command, with a number of tasks per node only if all nodes have as many."""
         if site.starter != "srun":
             return None
-        even = layout.nodes * layout.tasks_per_node == layout.tasks
-        per_node = f" --ntasks-per-node={layout.tasks_per_node}" if even else ""
-        # Slurm binds by cores only; a worker chooses cores near its GPU itself.
-        return [
-            f"srun --nodes={layout.nodes} --ntasks={layout.tasks}{per_node}",
+        counts = f"srun --nodes={layout.nodes} --ntasks={layout.tasks}"
+        if layout.nodes * layout.tasks_per_node == layout.tasks:
+            counts += f" --ntasks-per-node={layout.tasks_per_node}"
+        lines = [
+            counts,
             # Not inherited from the job since Slurm 22.05.
             f"--cpus-per-task={layout.cpus_per_task} --distribution=block:block",
             "--kill-on-bad-exit=1 --mpi=none --export=ALL",
-            *(["--cpu-bind=none"] if layout.gpus_per_node else []),
         ]
+        if layout.gpus_per_node:
+            # Slurm binds by cores only; a worker chooses cores near its GPU itself.
+            lines.append("--cpu-bind=none")
+        return lines
 
     def mpirun_options(self) -> tuple[list[str], str, tuple[str, ...]]:
         """Give mpirun's step all cores of a node; workers restrict themselves to their own."""
-        return (
-            [
-                "export SLURM_CPU_BIND=none # mpirun's own step must have all cores of a node"
-            ],
-            "",
-            (),
-        )
+        unbound = "export SLURM_CPU_BIND=none # mpirun's own step must have all cores of a node"
+        return [unbound], "", ()
 
     # Inside a job
 

@@ -16,26 +16,29 @@ SINFO_FORMAT = "%P|%a|%l|%D|%c|%m|%G"
 
 def split_rows(text: str, count: int) -> list[list[str]]:
     """Split lines into `count` fields and skip other lines; the last field may contain the separator."""
-    rows = (
-        [field.strip() for field in line.split("|", count - 1)]
-        for line in text.splitlines()
-    )
-    return [row for row in rows if len(row) == count]
+    rows = []
+    for line in text.splitlines():
+        fields = line.split("|", count - 1)
+        # Sites' wrapper scripts and plug-ins print lines of their own.
+        if len(fields) == count:
+            rows.append([field.strip() for field in fields])
+    return rows
 
 
 def parse_squeue(text: str) -> dict[str, JobView]:
     """Return jobs, by id, from the output of `squeue -h -t all -o SQUEUE_FORMAT`."""
-    return {
-        job: JobView(
-            job=job,
-            state=state,
-            nodes=_value(nodes),
-            start=_value(start),
-            reason=_value(reason),
-        )
-        for job, state, nodes, start, reason in split_rows(text, 5)
-        if job.isdecimal()
-    }
+    views = {}
+    for job, state, nodes, start, reason in split_rows(text, 5):
+        # Tasks of arrays and components of heterogeneous jobs ("7_1", "7+0") are never ours.
+        if job.isdecimal():
+            views[job] = JobView(
+                job=job,
+                state=state,
+                nodes=_value(nodes),
+                start=_value(start),
+                reason=_value(reason),
+            )
+    return views
 
 
 def parse_sacct(text: str) -> dict[str, JobView]:
@@ -46,6 +49,7 @@ def parse_sacct(text: str) -> dict[str, JobView]:
         if job.isdecimal():
             views[job] = JobView(
                 job=job,
+                # "CANCELLED by 1000"; a "+" stands for what did not fit the column.
                 state=state.partition(" by ")[0].rstrip("+"),
                 nodes=_value(nodes),
                 start=_value(start),
@@ -56,16 +60,18 @@ def parse_sacct(text: str) -> dict[str, JobView]:
 
 
 def _codes(text: str) -> tuple[int | None, int | None]:
+    """Return the exit code and the signal of "CODE:SIGNAL", in which signal 0 stands for none."""
     match = re.fullmatch(r"(\d+):(\d+)", text.strip())
-    return (int(match[1]), int(match[2]) or None) if match else (None, None)
+    if match is None:
+        return None, None
+    return int(match[1]), int(match[2]) or None
 
 
 def _value(text: str) -> str:
-    return (
-        ""
-        if text in ("None", "N/A", "Unknown", "(null)", "None assigned", "n/a")
-        else text
-    )
+    # squeue, sacct and sinfo each have words of their own for "none".
+    if text in ("None", "N/A", "Unknown", "(null)", "None assigned", "n/a"):
+        return ""
+    return text
 
 
 @dataclass(frozen=True)
@@ -104,18 +110,26 @@ def parse_sinfo(text: str) -> list[Nodes]:
     """Parse the output of `sinfo -h -e -o SINFO_FORMAT`."""
     nodes = []
     for name, state, limit, count, cpus, memory, gres in split_rows(text, 7):
+        # "gpu:a100:4(S:0-1),gpu:2": a type is optional, as are the sockets that the GPUs are near.
         gpus = re.findall(r"\bgpu(?::([^:,()]+))??:(\d+)(?=[,(]|$)", gres)
+        total = 0
+        types = []
+        for kind, number in gpus:
+            total += int(number)
+            if kind and kind not in types:
+                types.append(kind)
         nodes.append(
             Nodes(
-                name.rstrip("*"),
-                name.endswith("*"),
-                state == "up",
-                partition_seconds(limit),
-                _number(count),
-                _number(cpus),
-                _number(memory) * 2**20,
-                sum(int(number) for _, number in gpus),
-                tuple(dict.fromkeys(kind for kind, _ in gpus if kind)),
+                # sinfo marks the default partition by a star.
+                partition=name.rstrip("*"),
+                default=name.endswith("*"),
+                up=state == "up",
+                seconds=partition_seconds(limit),
+                count=_number(count),
+                cpus=_number(cpus),
+                memory=_number(memory) * 2**20,
+                gpus=total,
+                gpu_types=tuple(types),
             )
         )
     return nodes
@@ -139,5 +153,8 @@ def partition_seconds(text: str) -> int | None:
 
 
 def _number(text: str) -> int:
+    # sinfo writes "12+" for the smallest of several values.
     digits = re.match(r"\d+", text)
-    return int(digits[0]) if digits else 0
+    if digits is None:
+        return 0
+    return int(digits[0])

@@ -106,6 +106,9 @@ def explain_reason(reason: str) -> Waiting:
                 return Waiting(group, f"{words} ({word})", command)
     for pattern, words in _WILL_START.items():
         if re.fullmatch(pattern, text):
-            named = f"{words} ({word})" if "limit" in words else words
+            named = words
+            if "limit" in words:
+                # Which of the limits it is, only Slurm's own word tells.
+                named += f" ({word})"
             return Waiting("will start", named, "squeue --start -j {jobs}")
     return Waiting("unknown", text, SHOW)
