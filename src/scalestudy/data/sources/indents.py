@@ -73,7 +73,12 @@ class Indents:
 
     def contents(self) -> Contents:
         return Contents(
-            self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {}
+            count=self._count,
+            input_shape=(*self._size, 1),
+            dtype=np.dtype(np.uint8),
+            scale=1 / 255,
+            names=None,
+            given={},
         )
 
     def rows(self) -> Iterator[Sample]:
@@ -89,48 +94,69 @@ class Indents:
 
 def make_micrograph(seed: int, index: int, size: Size) -> tuple[Pixels, Pixels]:
     """Draw micrograph number `index` of a seed: an image [H, W] and its mask [H, W] of 0 and 1."""
-    shape, surface, defects, noise = (
+    # A generator of its own for each part: a change of one part leaves the others as they are.
+    shape, surface, defects, noise = [
         np.random.default_rng([seed, index, part]) for part in range(4)
-    )
+    ]
     mask, relief = _indent(shape, size)
-    texture = _texture(surface, size) + _defects(defects, size)
+    # `_texture` draws before `_light`, from the same generator.
+    texture = _texture(surface, size)
+    texture = texture + _defects(defects, size)
     strength = np.where(mask, np.float32(0.5), np.float32(1))
-    image = _light(surface, size) + texture * strength + relief
+    image = _light(surface, size)
+    image = image + texture * strength + relief
     recorded = _record(noise, image).clip(0, 1)
-    return (recorded * 255 + np.float32(0.5)).astype(np.uint8), mask
+    pixels = recorded * 255 + np.float32(0.5)
+    return pixels.astype(np.uint8), mask
 
 
 def _indent(draw: Generator, size: Size) -> tuple[Pixels, Field]:
     """Return mask and brightness of the indent of a three-sided pyramid (a Berkovich tip), both [H, W]."""
-    inradius, contrast = draw.uniform(0.075, 0.2), draw.uniform(0.15, 0.38)
+    inradius = draw.uniform(0.075, 0.2)
+    contrast = draw.uniform(0.15, 0.38)
     y, x = _around_centre(draw, size, inradius)
     distances, along = _sides(draw, y, x)
-    outline = np.maximum(np.maximum(distances[0], distances[1]), distances[2])
+    first, second, third = distances
+    outline = np.maximum(np.maximum(first, second), third)
     faces = [outline == distance for distance in distances]
     inside = _faces(draw, faces, distances, outline)
-    middle = np.exp(-np.square(np.select(faces, along) / np.float32(0.5)))
+    # Displaced material piles up outside, most in the middle of each side.
+    middle = _bell(np.select(faces, along) / np.float32(0.5))
     width = np.float32(draw.uniform(0.06, 0.3))
     height = np.float32(draw.uniform(-0.4, 1.6))
-    pile_up = height * middle * np.exp(-np.square((outline - width) / width))
+    outside = _bell((outline - width) / width)
+    pile_up = height * middle * outside
     sharpness = np.float32(draw.uniform(-0.1, 1.0))
-    edge = sharpness * np.exp(-np.abs(outline) * np.float32(30))
+    falling = -np.abs(outline) * np.float32(30)
+    edge = sharpness * np.exp(falling)
     # One pixel wide, so that the outline is not jagged.
     pixels = np.float32(inradius * _unit(size))
-    within = (np.float32(0.5) - outline * pixels).clip(0, 1)
-    relief = np.float32(contrast) * (within * inside + (1 - within) * pile_up + edge)
-    return (outline < 0).astype(np.uint8), relief.astype(np.float32)
+    within = np.float32(0.5) - outline * pixels
+    within = within.clip(0, 1)
+    relief = within * inside + (1 - within) * pile_up + edge
+    relief = np.float32(contrast) * relief
+    mask = outline < 0
+    return mask.astype(np.uint8), relief.astype(np.float32)
+
+
+def _bell(distance: Field) -> Field:
+    """Return a Gaussian bump around a distance of 0: 1 there, and 1/e at a distance of 1."""
+    bell: Field = np.exp(-np.square(distance))
+    return bell
 
 
 def _around_centre(draw: Generator, size: Size, inradius: float) -> tuple[Field, Field]:
     """Return rows and columns from the centre of an indent, in inradii, which lies inside if there is room."""
-    reach, height_width = 2.15 * inradius, np.array(size) / _unit(size)
+    reach = 2.15 * inradius
+    height_width = np.array(size) / _unit(size)
     room = height_width - 2 * reach
     drawn = reach + draw.random(2) * room
     centre = np.where(room > 0, drawn, height_width / 2)
+    row, column = centre
     y, x = _coordinates(size)
     scale = np.float32(inradius)
-    y = (y - np.float32(centre[0])) / scale
-    x = (x - np.float32(centre[1])) / scale
+    y = (y - np.float32(row)) / scale
+    x = (x - np.float32(column)) / scale
     return y, x
 
 
@@ -140,16 +166,21 @@ def _sides(draw: Generator, y: Field, x: Field) -> tuple[list[Field], list[Field
     The sides are bent inwards in the middle.
     """
     rotation = draw.uniform(0, 2 * np.pi)
-    bow = draw.uniform(-0.05, 0.15, 3).astype(np.float32)
-    angles = rotation + np.arange(3) * 2 * np.pi / 3 + draw.uniform(-0.12, 0.12, 3)
+    bow = draw.uniform(-0.05, 0.15, 3)
+    bow = bow.astype(np.float32)
+    thirds = np.arange(3) * 2 * np.pi / 3
+    uneven = draw.uniform(-0.12, 0.12, 3)
+    angles = rotation + thirds + uneven
     sines = np.sin(angles).astype(np.float32)
     cosines = np.cos(angles).astype(np.float32)
+    # Of an equilateral triangle, half a side is the square root of 3 times the inradius.
     half_side = np.float32(np.sqrt(3))
     distances, along = [], []
-    for side in range(3):
-        place = (cosines[side] * y - sines[side] * x) / half_side
-        bent = bow[side] * (1 - np.square(place)).clip(0)
-        distances.append(sines[side] * y + cosines[side] * x - 1 + bent)
+    for sine, cosine, bent in zip(sines, cosines, bow, strict=True):
+        place = (cosine * y - sine * x) / half_side
+        straight = sine * y + cosine * x - 1
+        inwards = bent * (1 - np.square(place)).clip(0)
+        distances.append(straight + inwards)
         along.append(place)
     return distances, along
 
@@ -161,146 +192,215 @@ def _faces(
     outline: Field,
 ) -> Field:
     """Return the brightness of the three faces, with the ridges between them."""
-    nearest = np.minimum(np.minimum(distances[0], distances[1]), distances[2])
-    second = sum(distances) - outline - nearest
+    first, second, third = distances
+    farthest = np.minimum(np.minimum(first, second), third)
+    between = sum(distances) - outline - farthest
     # Faces towards the light are brighter than the surface, others darker: no single threshold fits.
     sun = draw.uniform(0, 2 * np.pi)
-    light = np.cos(sun + np.arange(3) * 2 * np.pi / 3)
+    thirds = np.arange(3) * 2 * np.pi / 3
+    light = np.cos(sun + thirds)
     tones = 0.9 * light + draw.uniform(-1.3, -0.2)
+    tones = tones.astype(np.float32)
     strength = draw.uniform(-0.2, 0.7)
     steepness = np.float32(draw.uniform(12, 40))
-    ridge = strength * np.exp((second - outline) * steepness)
-    inside: Field = np.select(faces, list(tones.astype(np.float32)))
-    brightness: Field = inside + ridge.astype(np.float32)
+    # Two sides are equally near on a ridge.
+    ridge = strength * np.exp((between - outline) * steepness)
+    ridge = ridge.astype(np.float32)
+    inside: Field = np.select(faces, list(tones))
+    brightness: Field = inside + ridge
     return brightness
 
 
 def _light(draw: Generator, size: Size) -> Field:
     """Return the brightness [H, W] of a featureless surface."""
+    # Light changes slowly: a coarse grid shows it, and costs less.
     grid = _grid(size, 64)
-    y, x = (axis - axis.mean() for axis in _coordinates(grid))
-    angle, amplitude = draw.uniform(0, 2 * np.pi), draw.uniform(0.02, 0.11)
-    slope = np.cos(angle) * x + np.sin(angle) * y
-    light = amplitude * (slope + 0.35 * _smooth_noise(draw, grid, 2.0))
-    base, vignette = draw.uniform(0.25, 0.75), draw.uniform(0.02, 0.2)
-    return _stretch(light + base - vignette * (x * x + y * y), size)
+    y, x = _coordinates(grid)
+    y = y - y.mean()
+    x = x - x.mean()
+    angle = draw.uniform(0, 2 * np.pi)
+    amplitude = draw.uniform(0.02, 0.11)
+    slope = _along(angle, y, x)
+    uneven = 0.35 * _smooth_noise(draw, grid, 2.0)
+    light = amplitude * (slope + uneven)
+    base = draw.uniform(0.25, 0.75)
+    vignette = draw.uniform(0.02, 0.2)
+    from_centre = x * x + y * y
+    light = light + base - vignette * from_centre
+    return _stretch(light, size)
 
 
 def _texture(draw: Generator, size: Size) -> Field:
     """Return brightness deviations [H, W] by stains, polishing marks and grains of different grey."""
-    from scipy.spatial import KDTree
-
     grid = _grid(size, _FINEST)
     coarse_stains = 0.7 * _smooth_noise(draw, grid, 14.0)
-    stains = coarse_stains + 0.7 * _smooth_noise(draw, grid, 60.0)
+    fine_stains = 0.7 * _smooth_noise(draw, grid, 60.0)
+    stains = coarse_stains + fine_stains
     texture = draw.uniform(0.007, 0.035) * stains
     y, x = _coordinates(grid)
     for strength in draw.uniform(0, 0.04, 2):
         angle = draw.uniform(0, np.pi)
+        # Brightness across the marks, which are parallel lines.
         profile = draw.standard_normal(4096, dtype=np.float32)
-        place = (np.cos(angle) * x + np.sin(angle) * y) * 420 + 2048
+        place = _along(angle, y, x) * 420 + 2048
         marks = np.take(profile, place.astype(np.int32), mode="clip")
         texture += np.float32(strength) * marks
-    # Grains are the cells around random points; noise on the coordinates makes their borders wavy.
-    coarse = _grid(size, 160)
+    grains = _grains(draw, size)
+    return _stretch(texture, size) + _stretch(grains, size)
+
+
+def _grains(draw: Generator, size: Size) -> npt.NDArray[np.floating]:
+    """Return brightness deviations by grains, the cells around random points, on a coarse grid."""
+    from scipy.spatial import KDTree
+
+    grid = _grid(size, 160)
+    # Noise on the coordinates makes the borders of the cells wavy.
     wavy = []
-    for axis in _coordinates(coarse):
-        wavy.append(axis + 0.009 * _smooth_noise(draw, coarse, 11.0))
+    for axis in _coordinates(grid):
+        wave = 0.009 * _smooth_noise(draw, grid, 11.0)
+        wavy.append(axis + wave)
     count = int(draw.integers(14, 45))
-    seeds = draw.random((count, 2)) * np.array(coarse) / _unit(coarse)
-    distances, nearest = KDTree(seeds).query(np.stack(wavy, axis=-1), k=2)
+    seeds = draw.random((count, 2)) * np.array(grid) / _unit(grid)
+    points = np.stack(wavy, axis=-1)
+    distances, nearest = KDTree(seeds).query(points, k=2)
     tones = draw.uniform(0.0, 0.06) * draw.standard_normal(count)
     from_border = distances[..., 1] - distances[..., 0]
-    border = draw.uniform(0.0, 0.08) * np.exp(-np.square(from_border / 0.01))
-    grains = tones[nearest[..., 0]] - border
-    return _stretch(texture, size) + _stretch(grains, size)
+    darkness = draw.uniform(0.0, 0.08)
+    border = darkness * _bell(from_border / 0.01)
+    own_grain = nearest[..., 0]
+    grains: npt.NDArray[np.floating] = tones[own_grain] - border
+    return grains
 
 
 def _defects(draw: Generator, size: Size) -> Field:
     """Return brightness deviations [H, W] by stains, pores, dust and scratches."""
-    picture = Image.new("L", (size[1], size[0]), 128)
-    pen, unit = ImageDraw.Draw(picture), _unit(size)
-
-    def place() -> tuple[float, float]:
-        row, column = draw.random(2) * size
-        return float(column), float(row)
-
+    height, width = size
+    picture = Image.new("L", (width, height), 128)
+    pen = ImageDraw.Draw(picture)
+    unit = _unit(size)
     for most, radii, tones in _BLOTS:
-        for _ in range(int(draw.integers(0, most))):
-            x, y = place()
+        count = int(draw.integers(0, most))
+        for _ in range(count):
+            x, y = _place(draw, size)
             radius = unit * draw.uniform(*radii)
-            angles = np.arange(14) * (2 * np.pi / 14)
-            squeeze = draw.uniform(0.55, 1.0)
-            radial = radius * (1 + 0.15 * draw.standard_normal(14))
-            columns = x + radial * np.cos(angles)
-            rows = y + squeeze * radial * np.sin(angles)
-            outline = list(zip(columns, rows, strict=True))
+            outline = _blot(draw, x, y, radius)
             pen.polygon(outline, fill=_ink(draw.uniform(*tones)))
-    for _ in range(int(draw.integers(0, 10))):
-        x, y = place()
+    count = int(draw.integers(0, 10))
+    for _ in range(count):
+        x, y = _place(draw, size)
         angle = draw.uniform(0, 2 * np.pi)
         length = unit * draw.uniform(0.1, 1.4)
         exact = unit * draw.uniform(0.0008, 0.005)
         # A line is a pixel wide at least: a finer scratch is drawn fainter instead.
         faintness = min(1.0, max(0.4, exact))
-        tone = draw.uniform(0.05, 0.28) * draw.choice([-1, 1]) * faintness
+        tone = draw.uniform(0.05, 0.28)
+        sign = draw.choice([-1, 1])
+        ink = _ink(tone * sign * faintness)
         end = (x + length * np.cos(angle), y + length * np.sin(angle))
-        pen.line([(x, y), end], fill=_ink(tone), width=max(1, round(exact)))
-    return (np.asarray(picture, np.float32) - 128) * np.float32(0.6 / 127)
+        pen.line([(x, y), end], fill=ink, width=max(1, round(exact)))
+    drawn = np.asarray(picture, np.float32)
+    return (drawn - 128) * np.float32(0.6 / 127)
+
+
+def _place(draw: Generator, size: Size) -> tuple[float, float]:
+    """Return a random place in a picture as Pillow orders it: column, row."""
+    row, column = draw.random(2) * size
+    return float(column), float(row)
+
+
+def _blot(
+    draw: Generator, x: float, y: float, radius: float
+) -> list[tuple[float, float]]:
+    """Return the corners of an uneven, flattened polygon around a place."""
+    angles = np.arange(14) * (2 * np.pi / 14)
+    squeeze = draw.uniform(0.55, 1.0)
+    unevenness = 1 + 0.15 * draw.standard_normal(14)
+    radial = radius * unevenness
+    columns = x + radial * np.cos(angles)
+    rows = y + squeeze * radial * np.sin(angles)
+    return list(zip(columns, rows, strict=True))
 
 
 def _ink(brightness: float) -> int:
-    return round(128 + 127 * max(-1.0, min(1.0, brightness / 0.6)))
+    share = max(-1.0, min(1.0, brightness / 0.6))
+    return round(128 + 127 * share)
 
 
 def _record(draw: Generator, image: Field) -> Field:
     """Apply the blur of the optics, shot noise of the detector, offsets of scan lines, and gain."""
-    unit = _unit((image.shape[0], image.shape[1]))
+    height, width = image.shape
+    unit = _unit((height, width))
     radius = unit * draw.uniform(0.001, 0.004)
-    gain, offset = draw.uniform(0.9, 1.1), draw.uniform(-0.03, 0.03)
+    gain = np.float32(draw.uniform(0.9, 1.1))
+    offset = np.float32(draw.uniform(-0.03, 0.03))
     # A smaller image represents a downscaled one, in which averaging reduces the noise.
     quiet = min(1.0, (unit / 768) ** 0.4)
-    shot, line = quiet * draw.uniform(0.03, 0.15), quiet * draw.uniform(0.0, 0.015)
+    shot = np.float32(quiet * draw.uniform(0.03, 0.15))
+    line = np.float32(quiet * draw.uniform(0.0, 0.015))
     image = image.clip(0.02, 1)
     if radius > 0.25:
-        picture = Image.fromarray((image * np.float32(255)).astype(np.uint8))
-        blurred = picture.filter(ImageFilter.GaussianBlur(radius))
-        image = np.asarray(blurred, np.float32) * np.float32(1 / 255)
-    noise = draw.standard_normal(image.shape, dtype=np.float32) * np.sqrt(image)
-    lines = draw.standard_normal((len(image), 1), dtype=np.float32)
-    noisy = image + np.float32(shot) * noise
-    recorded: Field = np.float32(gain) * noisy + np.float32(line) * lines
-    return recorded + np.float32(offset)
+        image = _blurred(image, radius)
+    # The deviation of shot noise grows with the square root of the brightness.
+    noise = draw.standard_normal(image.shape, dtype=np.float32)
+    noise = noise * np.sqrt(image)
+    lines = draw.standard_normal((height, 1), dtype=np.float32)
+    noisy = image + shot * noise
+    recorded: Field = gain * noisy + line * lines
+    return recorded + offset
+
+
+def _blurred(image: Field, radius: float) -> Field:
+    # Pillow blurs 8-bit images, not floats.
+    eight_bits = (image * np.float32(255)).astype(np.uint8)
+    blur = ImageFilter.GaussianBlur(radius)
+    blurred = Image.fromarray(eight_bits).filter(blur)
+    return np.asarray(blurred, np.float32) * np.float32(1 / 255)
 
 
 def _unit(size: Size) -> float:
     """Return the unit of length in pixels: the height of the largest 4:3 image inside `size`."""
-    return min(float(size[0]), 0.75 * size[1])
+    height, width = size
+    return min(float(height), 0.75 * width)
 
 
 def _grid(size: Size, most: int) -> Size:
     """Return a grid size of the same aspect ratio with at most `most` points per unit of length."""
     factor = min(1.0, most / _unit(size))
-    return (max(2, round(size[0] * factor)), max(2, round(size[1] * factor)))
+    height, width = size
+    rows = max(2, round(height * factor))
+    columns = max(2, round(width * factor))
+    return rows, columns
 
 
 def _coordinates(size: Size) -> tuple[Field, Field]:
     """Return rows y and columns x of pixel centers in units of length, both [H, W]."""
     scale = np.float32(1 / _unit(size))
-    y, x = (np.indices(size, np.float32) + np.float32(0.5)) * scale
+    centers = np.indices(size, np.float32) + np.float32(0.5)
+    y, x = centers * scale
     return y, x
 
 
+def _along(angle: float, y: Field, x: Field) -> Field:
+    """Return how far each place lies in the direction of an angle."""
+    distance: Field = np.cos(angle) * x + np.sin(angle) * y
+    return distance
+
+
 def _stretch(field: npt.NDArray[np.floating], size: Size) -> Field:
+    height, width = size
     picture = Image.fromarray(np.ascontiguousarray(field, np.float32))
-    return np.array(picture.resize((size[1], size[0]), Image.Resampling.BICUBIC))
+    stretched = picture.resize((width, height), Image.Resampling.BICUBIC)
+    return np.array(stretched)
 
 
 def _smooth_noise(draw: Generator, size: Size, cells: float) -> Field:
     """Return smooth normal noise with about `cells` bumps per unit of length, standard deviation about 1."""
     # White noise on a grid of `cells` would show the grid; smoothed noise on a finer grid does not.
     scale = 2 * cells / _unit(size)
-    rows, columns = (max(2, round(length * scale)) for length in size)
+    height, width = size
+    rows = max(2, round(height * scale))
+    columns = max(2, round(width * scale))
+    # Each smoothing below takes one row and one column from every border.
     noise = draw.standard_normal((rows + 4, columns + 4), dtype=np.float32)
     for _ in range(2):
         noise = noise[:-2] + 2 * noise[1:-1] + noise[2:]
