@@ -58,21 +58,31 @@ def uniforms(
     Counters are hashed by the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
     number generators", 2014): seed, epoch and row twice, then the index of each number once.
     """
+    # The arithmetic of the generator is modulo 2**64: an overflow is meant.
     with np.errstate(over="ignore"):
-        of_seed = _mix(np.array([seed], np.uint64) * _GOLDEN + np.uint64(1))
+        seeds = np.array([seed], np.uint64)
+        of_seed = _mix(seeds * _GOLDEN + np.uint64(1))
         of_epoch = _mix(of_seed + np.uint64(epoch))
-        streams = _mix(_mix(of_epoch + rows.astype(np.uint64)))
-        counters = (np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)[None]
-        words = _mix(streams[:, None] + counters)
+        of_row = _mix(of_epoch + rows.astype(np.uint64))
+        streams = _mix(of_row)
+        numbers = np.arange(1, count + 1, dtype=np.uint64)
+        counters = numbers * _GOLDEN
+        words = _mix(streams[:, None] + counters[None])
     # The 53 bits of a double; the half keeps 0 and 1 out.
-    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    bits = words >> np.uint64(11)
+    return (bits.astype(np.float64) + 0.5) * 2.0**-53
 
 
 def _mix(words: Words) -> Words:
-    words = (words ^ (words >> np.uint64(30))) * _FIRST
-    words = (words ^ (words >> np.uint64(27))) * _SECOND
-    mixed: Words = words ^ (words >> np.uint64(31))
-    return mixed
+    # Shifts and factors are those of SplitMix64's finalizer.
+    words = _xor_shifted(words, 30) * _FIRST
+    words = _xor_shifted(words, 27) * _SECOND
+    return _xor_shifted(words, 31)
+
+
+def _xor_shifted(words: Words, bits: int) -> Words:
+    shifted: Words = words ^ (words >> np.uint64(bits))
+    return shifted
 
 
 @dataclass(frozen=True)
@@ -104,8 +114,9 @@ def draw(
     """
     numbers = {}
     for operation in operations:
-        stream = seed * _ALL_STREAMS + _STREAMS[operation.kind]
-        numbers[operation.kind] = uniforms(stream, epoch, rows, _COUNTS[operation.kind])
+        kind = operation.kind
+        stream = seed * _ALL_STREAMS + _STREAMS[kind]
+        numbers[kind] = uniforms(stream, epoch, rows, _COUNTS[kind])
     return numbers
 
 
@@ -120,22 +131,31 @@ def parameters(
         first = numbers[:, 0]
         match operation.kind:
             case "contrast":
-                factors = 1 + operation["amount"] * (2 * first - 1)
-                found = replace(found, contrast=factors)
+                change = operation["amount"] * _either_sign(first)
+                found = replace(found, contrast=1 + change)
             case "brightness":
-                added = operation["amount"] * (2 * first - 1)
+                added = operation["amount"] * _either_sign(first)
                 found = replace(found, brightness=added)
             case "noise":
-                seeds = (first * 2**31).astype(np.int64)
-                sigma = float(operation["sigma"])
-                found = replace(found, sigma=sigma, noise=seeds)
+                seeds = first * 2**31
+                found = replace(
+                    found,
+                    sigma=float(operation["sigma"]),
+                    noise=seeds.astype(np.int64),
+                )
             case kind:
                 if matrix is None:
                     matrix = np.tile(np.eye(3), (len(numbers), 1, 1))
+                # From the right: a matrix maps to the source, so the last operation is applied first.
                 matrix = matrix @ _matrices(kind)(operation, numbers, size)
     if matrix is not None:
         found = replace(found, matrix=matrix[:, :2])
     return found
+
+
+def _either_sign(numbers: Floats) -> Floats:
+    """Map uniform numbers from (0, 1) to (-1, 1)."""
+    return 2 * numbers - 1
 
 
 def _matrices(kind: str) -> Callable[[Operation, Floats, Size], Floats]:
@@ -145,11 +165,13 @@ def _matrices(kind: str) -> Callable[[Operation, Floats, Size], Floats]:
 
 def _flip(operation: Operation, drawn: Floats, size: Size) -> Floats:
     signs = np.where(drawn < 0.5, -1.0, 1.0)
+    down = signs[:, 0]
+    across = signs[:, 1]
     if operation["way"] == "horizontal":
-        signs[:, 0] = 1
+        down[:] = 1
     if operation["way"] == "vertical":
-        signs[:, 1] = 1
-    return _linear(signs[:, 0], 0, 0, signs[:, 1])
+        across[:] = 1
+    return _linear(down, 0, 0, across)
 
 
 def _rotate90(operation: Operation, drawn: Floats, size: Size) -> Floats:
@@ -163,27 +185,38 @@ def _rotate90(operation: Operation, drawn: Floats, size: Size) -> Floats:
 
 
 def _rotate(operation: Operation, drawn: Floats, size: Size) -> Floats:
-    angles = np.deg2rad(operation["degrees"]) * (2 * drawn[:, 0] - 1)
-    cosines, sines = np.cos(angles), np.sin(angles)
+    most = np.deg2rad(operation["degrees"])
+    angles = most * _either_sign(drawn[:, 0])
+    cosines = np.cos(angles)
+    sines = np.sin(angles)
     return _linear(cosines, -sines, sines, cosines)
 
 
 def _crop(operation: Operation, drawn: Floats, size: Size) -> Floats:
     """Crop a random part, at least the share `least` of the area, and enlarge it to the image's size."""
-    area = operation["least"] + (1 - operation["least"]) * drawn[:, 0]
-    low, high = np.log(LONGEST), np.log(WIDEST)
+    least = operation["least"]
+    area = least + (1 - least) * drawn[:, 0]
+    # Uniform in the logarithm, so that a ratio and its inverse are equally likely.
+    low = np.log(LONGEST)
+    high = np.log(WIDEST)
     proportion = np.exp(low + (high - low) * drawn[:, 1])
     proportion = np.clip(proportion, area, 1 / area)  # no side longer than the image
-    sides = np.stack([np.sqrt(area / proportion), np.sqrt(area * proportion)], axis=1)
-    offsets = (1 - sides) * (drawn[:, 2:] - 0.5) * size
-    return _linear(sides[:, 0], 0, 0, sides[:, 1], offsets)
+    height = np.sqrt(area / proportion)
+    width = np.sqrt(area * proportion)
+    room = 1 - np.stack([height, width], axis=1)
+    offsets = room * (drawn[:, 2:] - 0.5) * size
+    return _linear(height, 0, 0, width, offsets)
 
 
 def _linear(a: Any, b: Any, c: Any, d: Any, offset: Any = 0) -> Floats:
     """Return matrices [[a, b], [c, d]] with an offset, shape [b, 3, 3]."""
     matrix = np.zeros((len(a), 3, 3))
-    matrix[:, 0, 0], matrix[:, 0, 1], matrix[:, 1, 0], matrix[:, 1, 1] = a, b, c, d
+    matrix[:, 0, 0] = a
+    matrix[:, 0, 1] = b
+    matrix[:, 1, 0] = c
+    matrix[:, 1, 1] = d
     matrix[:, :2, 2] = offset
+    # Homogeneous coordinates: products of such matrices add the offsets too.
     matrix[:, 2, 2] = 1
     return matrix
 
@@ -193,29 +226,37 @@ def coordinates(matrix: Floats, size: Size) -> Floats:
 
     `matrix` is an affine matrix [2, 3] about the center; see `Parameters`.
     """
-    down, across = (np.arange(length) - (length - 1) / 2 for length in size)
-    centre = np.array([(length - 1) / 2 for length in size])
+    height, width = size
+    centre = np.array([(height - 1) / 2, (width - 1) / 2])
+    down = np.arange(height) - centre[0]
+    across = np.arange(width) - centre[1]
+    origin = matrix[:, 2] + centre
     # Add the contributions of row and column: cheaper than a matrix product for each pixel.
-    rows = matrix[:, 0, None] * down + (matrix[:, 2] + centre)[:, None]
-    moved: Floats = rows[:, :, None] + (matrix[:, 1, None] * across)[:, None, :]
+    by_row = matrix[:, 0, None] * down + origin[:, None]
+    by_column = matrix[:, 1, None] * across
+    moved: Floats = by_row[:, :, None] + by_column[:, None, :]
     return moved
 
 
 def whole(matrix: Floats, size: Size) -> bool:
     """Whether the matrix maps pixels to pixels: only right angles and reflections."""
-    turn, offset = matrix[:, :2], matrix[:, 2]
+    turn = matrix[:, :2]
+    offset = matrix[:, 2]
     if offset.any() or not np.isin(turn, (-1.0, 0.0, 1.0)).all():
         return False
-    keeps_axes = bool((np.abs(turn) == np.eye(2)).all())
-    return keeps_axes or size[0] == size[1]
+    keeps_axes = np.array_equal(np.abs(turn), np.eye(2))
+    height, width = size
+    return keeps_axes or height == width
 
 
 def rotate(pixels: Array, matrix: Floats) -> Array:
     """Rotate and flip pixels [H, W, ...] by a matrix that is `whole`, without interpolation."""
-    if matrix[0, 0] == 0:  # rows become columns
+    of_row = matrix[:, 0]
+    of_column = matrix[:, 1]
+    if of_row[0] == 0:  # rows become columns
         pixels = pixels.swapaxes(0, 1)
-        return pixels[:: int(matrix[1, 0]), :: int(matrix[0, 1])]
-    return pixels[:: int(matrix[0, 0]), :: int(matrix[1, 1])]
+        return pixels[:: int(of_row[1]), :: int(of_column[0])]
+    return pixels[:: int(of_row[0]), :: int(of_column[1])]
 
 
 def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
@@ -223,8 +264,9 @@ def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
     out = np.empty(image.shape, np.float32)
     # Channel by channel: SciPy would interpolate between channels too.
     for channel in range(image.shape[2]):
+        values = image[:, :, channel]
         ndimage.map_coordinates(
-            image[:, :, channel],
+            values,
             at,
             out[:, :, channel],
             order=1,
@@ -237,8 +279,9 @@ def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
 def nearest(mask: Array, at: Floats) -> Array:
     """Sample a mask [H, W] at the nearest pixels; halfway between two, at the one with even index."""
     height, width = mask.shape
-    rows = reflect(np.rint(at[0]).astype(np.int64), height)
-    columns = reflect(np.rint(at[1]).astype(np.int64), width)
+    rows, columns = np.rint(at).astype(np.int64)
+    rows = reflect(rows, height)
+    columns = reflect(columns, width)
     taken: Array = mask.reshape(-1).take(rows * width + columns)
     return taken
 
@@ -268,8 +311,11 @@ def apply(
         scale: Factor that scales stored values to [0, 1]. Integer images are clipped to that range, float
             images are not.
     """
-    size = (image.shape[0], image.shape[1])
-    matrix = None if what.matrix is None else what.matrix[index]
+    height, width = image.shape[:2]
+    size = (height, width)
+    matrix = None
+    if what.matrix is not None:
+        matrix = what.matrix[index]
     lights = (what.contrast, what.brightness, what.noise)
     pixels: npt.NDArray[np.float32] | None = None
     if matrix is not None and whole(matrix, size):
@@ -293,8 +339,9 @@ def apply(
 def store(pixels: npt.NDArray[np.float32], image: Array, scale: float) -> None:
     """Copy pixels into `image`; for integer types round them and clip them to the full range."""
     if image.dtype.kind in "ui":
+        full = round(1 / scale)
         np.rint(pixels, out=pixels)
-        np.clip(pixels, 0, round(1 / scale), out=pixels)
+        np.clip(pixels, 0, full, out=pixels)
     image[:] = pixels
 
 
@@ -305,14 +352,18 @@ def _lit(
     if what.contrast is not None:
         # In double precision: sums of large images lose digits in single.
         mean = np.mean(pixels, dtype=np.float64).astype(np.float32)
-        pixels = (pixels - mean) * np.float32(what.contrast[index]) + mean
+        factor = np.float32(what.contrast[index])
+        pixels = (pixels - mean) * factor + mean
     if what.brightness is not None:
-        pixels = pixels + np.float32(what.brightness[index]) * full
+        added = np.float32(what.brightness[index])
+        pixels = pixels + added * full
     if what.noise is not None:
         # A generator of its own for each sample: the noise of one does not depend on the others.
-        generator = np.random.Generator(np.random.Philox(int(what.noise[index])))
+        seed = int(what.noise[index])
+        generator = np.random.Generator(np.random.Philox(seed))
         noise = generator.standard_normal(pixels.shape, np.float32)
-        pixels = pixels + noise * np.float32(what.sigma) * full
+        sigma = np.float32(what.sigma)
+        pixels = pixels + noise * sigma * full
     return pixels
 
 
@@ -332,7 +383,9 @@ class Augmented:
         seed: int,
         scale: float,
     ) -> None:
-        self._reader, self._seed, self._scale = reader, seed, scale
+        self._reader = reader
+        self._seed = seed
+        self._scale = scale
         self._operations = tuple(operations)
         self._moves = any(operation.kind in GEOMETRIC for operation in operations)
 

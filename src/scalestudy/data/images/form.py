@@ -33,30 +33,38 @@ def store_as(array: Array, dtype: np.dtype[Any], name: str) -> Array:
     """
     if array.dtype.kind not in "biuf":
         raise UserError(
-            "real numbers", f"{name} of type {array.dtype}", f"Store it as {dtype}."
+            "real numbers",
+            f"{name} of type {array.dtype}",
+            f"Store it as {dtype}.",
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise UserError(
-            "finite numbers", f"{name} with NaN or infinity", "Repair or remove it."
+            "finite numbers",
+            f"{name} with NaN or infinity",
+            "Repair or remove it.",
         )
     if array.dtype == dtype:
         return array
     # Values that do not fit are refused below, with the name of the file.
     with np.errstate(over="ignore", invalid="ignore"):
         cast = array.astype(dtype)
-    if dtype.kind == "f" and not np.isfinite(cast).all():
+    if dtype.kind == "f":
+        if np.isfinite(cast).all():
+            return cast
+        largest = np.finfo(dtype).max
         raise UserError(
-            f"numbers that {dtype} can hold (up to {np.finfo(dtype).max:.3g})",
+            f"numbers that {dtype} can hold (up to {largest:.3g})",
             f"{name}, with values up to {np.abs(array).max():.3g}",
             "Scale the data, for example to 0..1, before saving.",
         )
-    if dtype.kind != "f" and not (cast == array).all():
-        raise UserError(
-            f"whole numbers that {dtype} can hold ({np.iinfo(dtype).min}..{np.iinfo(dtype).max})",
-            f"{name}, with values {array.min()}..{array.max()}",
-            "Store whole numbers of that range.",
-        )
-    return cast
+    if (cast == array).all():
+        return cast
+    limits = np.iinfo(dtype)
+    raise UserError(
+        f"whole numbers that {dtype} can hold ({limits.min}..{limits.max})",
+        f"{name}, with values {array.min()}..{array.max()}",
+        "Store whole numbers of that range.",
+    )
 
 
 @dataclass(frozen=True)
@@ -77,8 +85,11 @@ class Form:
     def scale(self) -> float:
         """Factor from stored values to the values that models receive."""
         if self.dtype.kind == "f":
-            return 1.0
-        return 1 / (self.value_range[1] if self.value_range else FULL[self.dtype])
+            return 1.0  # `of` scales floats already
+        if self.value_range is None:
+            return 1 / FULL[self.dtype]
+        _, high = self.value_range
+        return 1 / high
 
     def of(self, values: Array, name: str) -> Array:
         """Convert images [..., channels] to this form; `name` is for messages.
@@ -93,16 +104,20 @@ class Form:
                 return values
             return values.astype(np.uint16) * _WIDENED
         floats = store_as(values, self.dtype, name)
-        whole = values.dtype.kind in "iu"
-        if whole and not (floats.astype(values.dtype) == values).all():
-            raise UserError(
-                "whole numbers up to 16,777,216, which float32 holds exactly",
-                f"{name}, with values {values.min()}..{values.max()}",
-                "Store the set as 16 bits, or as floating-point numbers.",
-            )
+        if values.dtype.kind in "iu":
+            # Compared in their own type, in which no value is rounded.
+            returned = floats.astype(values.dtype)
+            if not (returned == values).all():
+                raise UserError(
+                    "whole numbers up to 16,777,216, which float32 holds exactly",
+                    f"{name}, with values {values.min()}..{values.max()}",
+                    "Store the set as 16 bits, or as floating-point numbers.",
+                )
         if self.value_range is None:
             return floats
-        low, high = (np.float32(bound) for bound in self.value_range)
+        lowest, highest = self.value_range
+        low = np.float32(lowest)
+        high = np.float32(highest)
         scaled: Array = (floats - low) / (high - low)
         return scaled
 
@@ -116,34 +131,41 @@ def common_form(headers: Sequence[Header], value_range: Range | None) -> Form:
     Raises:
         UserError: If types or channels differ in another way, or the value range is empty.
     """
-    if value_range is not None and not value_range[0] < value_range[1]:
-        raise UserError(
-            "a value_range of a lower and a higher number",
-            f"value_range = {list(value_range)}",
-            "Write the lowest value first.",
-        )
+    if value_range is not None:
+        low, high = value_range
+        if not low < high:
+            raise UserError(
+                "a value_range of a lower and a higher number",
+                f"value_range = {list(value_range)}",
+                "Write the lowest value first.",
+            )
     types: dict[np.dtype[Any], Header] = {}
     channels: dict[int, Header] = {}
     for header in headers:
         types.setdefault(header.dtype, header)
         channels.setdefault(header.channels, header)
     if len(channels) > 1 and set(channels) != {1, 3}:
-        one, other = list(channels.values())[:2]
+        one, other, *_ = channels.values()
         raise UserError(
             "images with the same channels, or grey and coloured images",
             f"{one.path} with {one.channels} and {other.path} with {other.channels}",
             "Leave out one kind, or save only the channels that all images have.",
         )
-    if len(types) > 1 and not set(types) <= set(FULL):
-        one, other = list(types.values())[:2]
+    of_8_or_16_bits = set(types) <= set(FULL)
+    if len(types) > 1 and not of_8_or_16_bits:
+        one, other, *_ = types.values()
         raise UserError(
             "images of one data type, or of 8 and 16 bits",
             f"{one.path} of {one.dtype} and {other.path} of {other.dtype}",
             "Convert all images to one type.",
         )
-    whole_range = value_range is None or (value_range[0] == 0 and len(types) == 1)
+    # A range from 0 is only a factor, which `scale` applies, so that integers can stay. Not in a mixed set:
+    # widening changes the values of its 8-bit images.
+    keeps_integers = True
+    if value_range is not None:
+        keeps_integers = value_range[0] == 0 and len(types) == 1
     stored = np.dtype(np.float32)
-    if set(types) <= set(FULL) and whole_range:
+    if of_8_or_16_bits and keeps_integers:
         stored = max(types, key=lambda dtype: dtype.itemsize)
     return Form(max(channels), stored, value_range)
 
@@ -174,7 +196,10 @@ class Fit:
     @classmethod
     def of(cls, data: DataSettings) -> "Fit":
         """Return the fit of the section [data]. Images that are cut into tiles keep their size."""
-        return cls(None if data.tile else data.image_size, data.fit)
+        size = data.image_size
+        if data.tile:
+            size = None
+        return cls(size, data.fit)
 
     def pads(self, size: Size) -> bool:
         """Whether an image of that size is padded with ignored pixels."""
@@ -197,19 +222,23 @@ class Fit:
 
 def fit_size(size: Size, into: Size) -> Size:
     """Return the largest height and width with the aspect ratio of `size` that fit into `into`."""
-    ratio = min(into[0] / size[0], into[1] / size[1])
+    height, width = size
+    most_rows, most_columns = into
+    ratio = min(most_rows / height, most_columns / width)
     # Rounding may exceed `into` by a pixel, or leave nothing of a long, narrow image.
-    height = min(into[0], max(1, round(size[0] * ratio)))
-    width = min(into[1], max(1, round(size[1] * ratio)))
-    return height, width
+    rows = max(1, round(height * ratio))
+    columns = max(1, round(width * ratio))
+    return min(most_rows, rows), min(most_columns, columns)
 
 
 def covering(size: Size, into: Size) -> Size:
     """Return the smallest height and width with the aspect ratio of `size` that cover `into`."""
-    ratio = max(into[0] / size[0], into[1] / size[1])
-    height = max(into[0], round(size[0] * ratio))
-    width = max(into[1], round(size[1] * ratio))
-    return height, width
+    height, width = size
+    least_rows, least_columns = into
+    ratio = max(least_rows / height, least_columns / width)
+    rows = round(height * ratio)
+    columns = round(width * ratio)
+    return max(least_rows, rows), max(least_columns, columns)
 
 
 def resize_image(image: Array, into: Size, way: Way = "pad") -> Array:
@@ -239,35 +268,42 @@ def _place(
     scaled: Callable[[Array, Size], Array],
 ) -> Array:
     """Scale pixels, then pad or crop around the center; an odd pixel goes to the bottom or right."""
-    size = into
+    height, width = pixels.shape[:2]
+    rows, columns = into
     if way == "pad":
-        size = fit_size((pixels.shape[0], pixels.shape[1]), into)
+        rows, columns = fit_size((height, width), into)
     elif way == "crop":
-        size = covering((pixels.shape[0], pixels.shape[1]), into)
-    inner = scaled(pixels, size)
-    top, left = abs(into[0] - size[0]) // 2, abs(into[1] - size[1]) // 2
+        rows, columns = covering((height, width), into)
+    inner = scaled(pixels, (rows, columns))
+    height, width = into
+    top = abs(height - rows) // 2
+    left = abs(width - columns) // 2
     if way != "pad":
-        return np.ascontiguousarray(inner[top : top + into[0], left : left + into[1]])
+        cropped = inner[top : top + height, left : left + width]
+        return np.ascontiguousarray(cropped)
     whole = np.full((*into, *inner.shape[2:]), fill, inner.dtype)
-    whole[top : top + size[0], left : left + size[1]] = inner
+    whole[top : top + rows, left : left + columns] = inner
     return whole
 
 
 def _bilinear(pixels: Array, size: Size) -> Array:
-    width_and_height = size[::-1]
+    height, width = size
     picture = Image.fromarray(pixels)
-    return np.asarray(picture.resize(width_and_height, Image.Resampling.BILINEAR))
+    resized = picture.resize((width, height), Image.Resampling.BILINEAR)
+    return np.asarray(resized)
 
 
 def _bilinear_exact(channel: Array, size: Size) -> Array:
     # Pillow's 32-bit float mode is the only one that filters 16-bit values without loss.
     resized = _bilinear(np.ascontiguousarray(channel, np.float32), size)
     if channel.dtype.kind != "f":
-        resized = np.rint(resized).clip(0, np.iinfo(channel.dtype).max)
+        full = np.iinfo(channel.dtype).max
+        resized = np.rint(resized).clip(0, full)
     return resized.astype(channel.dtype, copy=False)
 
 
 def _nearest(mask: Array, size: Size) -> Array:
-    width_and_height = size[::-1]
+    height, width = size
     picture = Image.fromarray(mask)
-    return np.asarray(picture.resize(width_and_height, Image.Resampling.NEAREST))
+    resized = picture.resize((width, height), Image.Resampling.NEAREST)
+    return np.asarray(resized)

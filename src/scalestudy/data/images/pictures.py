@@ -22,9 +22,12 @@ COLOURS = (
 )
 """Colours of classes for colour-blind readers (M. Okabe and K. Ito, Color Universal Design, 2008)."""
 UNKNOWN = (128, 128, 128)
-MISSED, FALSE, CONFUSED = (230, 159, 0), (86, 180, 233), (204, 121, 167)
-"""Colours of a difference: a class predicted as the first one, the first one predicted as another, and any
-other confusion."""
+MISSED = (230, 159, 0)
+"""Colour in a difference of a class that was predicted as the first one."""
+FALSE = (86, 180, 233)
+"""Colour in a difference of the first class, predicted as another."""
+CONFUSED = (204, 121, 167)
+"""Colour in a difference of any other confusion."""
 STRENGTH = 0.45
 """Opacity of a colour over an image."""
 
@@ -35,8 +38,9 @@ def palette() -> list[tuple[int, int, int]]:
     for number in range(len(COLOURS), IGNORE):
         # Steps of the golden angle keep the hues of neighbouring numbers far apart.
         hue = number * 0.618 % 1
-        red, green, blue = colorsys.hsv_to_rgb(hue, 0.65, 0.9)
-        colours.append((round(255 * red), round(255 * green), round(255 * blue)))
+        shares = colorsys.hsv_to_rgb(hue, 0.65, 0.9)
+        red, green, blue = [round(255 * share) for share in shares]
+        colours.append((red, green, blue))
     colours.append(UNKNOWN)
     return colours
 
@@ -44,26 +48,34 @@ def palette() -> list[tuple[int, int, int]]:
 def mask_png(mask: Array) -> bytes:
     """Encode a mask [H, W] of class indices (uint8) as a palette PNG that stores these indices."""
     picture = Image.fromarray(np.ascontiguousarray(mask, np.uint8))
-    picture.putpalette(list(itertools.chain.from_iterable(palette())))
+    levels = itertools.chain.from_iterable(palette())
+    picture.putpalette(list(levels))
     return png(picture)
 
 
 def to_rgb(image: Array) -> npt.NDArray[np.uint8]:
     """Convert an image [H, W, C] to 8-bit RGB for display; other depths are stretched to their own range."""
-    channels = 3 if image.shape[2] >= 3 else 1
-    first = image[:, :, :channels]
-    if first.dtype != np.uint8:
-        low, high = np.percentile(first, (0.2, 99.8))
-        first = ((first - low) / max(high - low, 1e-12)).clip(0, 1) * 255
-    return np.broadcast_to(first, (*first.shape[:2], 3)).astype(np.uint8)
+    height, width, count = image.shape
+    channels = 3 if count >= 3 else 1
+    shown = image[:, :, :channels]
+    if shown.dtype != np.uint8:
+        # Percentiles, not the extremes: a single hot pixel would make all others black.
+        low, high = np.percentile(shown, (0.2, 99.8))
+        contrast = max(high - low, 1e-12)  # above 0, also for an image of one value
+        stretched = (shown - low) / contrast
+        shown = stretched.clip(0, 1) * 255
+    rgb = np.broadcast_to(shown, (height, width, 3))
+    return rgb.astype(np.uint8)
 
 
 def overlay(image: Array, mask: Array) -> npt.NDArray[np.uint8]:
     """Draw all classes but the first, with borders, over an RGB image (uint8 [H, W, 3])."""
-    colours = np.array(palette(), np.float32)[mask]
+    table = np.array(palette(), np.float32)
+    colours = table[mask]
     laid = image.astype(np.float32)
     inside = mask != 0
-    laid[inside] = (1 - STRENGTH) * laid[inside] + STRENGTH * colours[inside]
+    seen_through = (1 - STRENGTH) * laid[inside]
+    laid[inside] = seen_through + STRENGTH * colours[inside]
     edge = inside & borders(mask)
     laid[edge] = colours[edge]
     return laid.round().astype(np.uint8)
@@ -71,21 +83,27 @@ def overlay(image: Array, mask: Array) -> npt.NDArray[np.uint8]:
 
 def difference(image: Array, truth: Array, predicted: Array) -> npt.NDArray[np.uint8]:
     """Draw the differences of two masks over a dimmed RGB image; pixels ignored in `truth` are grey."""
-    laid = (image.astype(np.float32) * 0.5).round().astype(np.uint8)
+    dimmed = image.astype(np.float32) * 0.5
+    laid = dimmed.round().astype(np.uint8)
     known = truth != IGNORE
     wrong = known & (truth != predicted)
-    laid[wrong & (predicted == 0)] = MISSED
-    laid[wrong & (truth == 0)] = FALSE
-    laid[wrong & (truth != 0) & (predicted != 0)] = CONFUSED
+    missed = wrong & (predicted == 0)
+    false = wrong & (truth == 0)
+    # Where the two are equal nothing is wrong, so no pixel is both missed and false.
+    laid[missed] = MISSED
+    laid[false] = FALSE
+    laid[wrong & ~missed & ~false] = CONFUSED
     laid[~known] = UNKNOWN
     return laid
 
 
 def borders(mask: Array) -> npt.NDArray[np.bool_]:
     """Return the pixels whose right or lower neighbour is of another class."""
+    beside = mask[:, :-1] != mask[:, 1:]
+    below = mask[:-1] != mask[1:]
     border = np.zeros(mask.shape, bool)
-    border[:, :-1] |= mask[:, :-1] != mask[:, 1:]
-    border[:-1] |= mask[:-1] != mask[1:]
+    border[:, :-1] |= beside
+    border[:-1] |= below
     return border
 
 
@@ -102,12 +120,17 @@ def within(picture: Array, side: int) -> Array:
     """Scale an RGB picture to a longer side of at most `side` pixels; small ones by an integer factor."""
     height, width = picture.shape[:2]
     longest = max(height, width)
+    factor: float
     if longest > side:
-        factor, method = side / longest, Image.Resampling.BILINEAR
+        factor = side / longest
+        method = Image.Resampling.BILINEAR
     else:
         # A whole factor without interpolation: the pixels of a small picture stay visible.
-        factor, method = max(1, min(side // longest, 8)), Image.Resampling.NEAREST
+        factor = max(1, min(side // longest, 8))
+        method = Image.Resampling.NEAREST
     if factor == 1:
         return picture
-    size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return np.asarray(Image.fromarray(picture).resize(size, method))
+    columns = max(1, round(width * factor))
+    rows = max(1, round(height * factor))
+    scaled = Image.fromarray(picture).resize((columns, rows), method)
+    return np.asarray(scaled)

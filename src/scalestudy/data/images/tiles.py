@@ -61,8 +61,10 @@ def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:
         overlap: Minimum overlap of neighbours in pixels, less than the sides of a tile. Between neighbours a
             core ends at least `overlap // 2` before its tile.
     """
-    rows = _along(size[0], tile[0], overlap)
-    columns = _along(size[1], tile[1], overlap)
+    height, width = size
+    tile_height, tile_width = tile
+    rows = _along(height, tile_height, overlap)
+    columns = _along(width, tile_width, overlap)
     tiles = []
     for row, column in itertools.product(rows, columns):
         core = (row.core_start, column.core_start, row.core_stop, column.core_stop)
@@ -73,14 +75,21 @@ def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:
 def cut(image: Array, tile: Tile, size: Size, fill: int = 0) -> Array:
     """Cut a tile of this size out of an image [H, W, ...]; pixels outside the image are `fill`."""
     height, width = image.shape[:2]
-    bottom, right = tile.top + size[0], tile.left + size[1]
-    inside = image[max(tile.top, 0) : bottom, max(tile.left, 0) : right]
+    tile_height, tile_width = size
+    bottom = tile.top + tile_height
+    right = tile.left + tile_width
+    # A negative start would count from the end of the image.
+    top = max(tile.top, 0)
+    left = max(tile.left, 0)
+    inside = image[top:bottom, left:right]
     if inside.shape[:2] == size:
-        return inside
-    above_and_below = (max(-tile.top, 0), max(bottom - height, 0))
-    beside = (max(-tile.left, 0), max(right - width, 0))
+        return inside  # a view: most tiles need no copy
+    above = top - tile.top
+    below = max(bottom - height, 0)
+    before = left - tile.left
+    after = max(right - width, 0)
     other_axes = [(0, 0)] * (image.ndim - 2)
-    around = [above_and_below, beside, *other_axes]
+    around = [(above, below), (before, after), *other_axes]
     return np.pad(inside, around, constant_values=fill)
 
 
@@ -97,7 +106,9 @@ def stitch(parts: Sequence[Array], tiles: Sequence[Tile], size: Size) -> Array:
     Raises:
         ValueError: If the numbers of parts and tiles differ.
     """
-    whole = np.empty((*size, *parts[0].shape[2:]), parts[0].dtype)
+    first = parts[0]
+    # Not filled: the cores cover every pixel.
+    whole = np.empty((*size, *first.shape[2:]), first.dtype)
     for part, tile in zip(parts, tiles, strict=True):
         whole[tile.core_in_image] = part[tile.core_inside]
     return whole
@@ -115,17 +126,17 @@ def _along(length: int, tile: int, overlap: int) -> list[_Interval]:
     if length <= tile:
         margin = (tile - length) // 2
         return [_Interval(-margin, 0, length)]
-    count = math.ceil((length - overlap) / (tile - overlap))
+    step = tile - overlap
+    count = math.ceil((length - overlap) / step)
     last = length - tile
+    # In integers, so that the first and the last tile end exactly with the image.
+    starts = [index * last // (count - 1) for index in range(count)]
     intervals = []
     core_start = 0
-    for index in range(count):
-        start = index * last // (count - 1)
-        core_stop = length
-        if index + 1 < count:
-            # Cores meet in the middle of the overlap of two neighbours.
-            following = (index + 1) * last // (count - 1)
-            core_stop = (start + tile + following) // 2
+    for start, following in itertools.pairwise(starts):
+        # Cores meet in the middle of the overlap of two neighbours.
+        core_stop = (start + tile + following) // 2
         intervals.append(_Interval(start, core_start, core_stop))
         core_start = core_stop
+    intervals.append(_Interval(last, core_start, length))
     return intervals

@@ -58,18 +58,15 @@ class Pairs(NamedTuple):
         """
         images = self.images
         # Published test sets often come without their masks.
-        if "test" not in {mask.split for mask in self.masks}:
+        if "test" not in _splits(self.masks):
             images = [image for image in images if image.split != "test"]
         objects = _objects(images, self.masks)
         if objects:
-            count = sum(len(sample.files) - 1 for sample in objects)
-            return objects, (
-                f"a folder for each image with a mask of each object: {count} objects in {len(objects)} "
-                "images, joined to background and foreground"
-            )
+            return objects, _describe_objects(objects)
         _refuse_choices(self.root, images, self.masks)
         pairs, how = match_masks(images, self.masks)
-        return _samples_of(pairs), f"{self.where}, paired {how}"
+        understood = f"{self.where}, paired {how}"
+        return _samples_of(pairs), understood
 
 
 def find_pairs(tree: Tree) -> Pairs | None:
@@ -91,18 +88,35 @@ def find_pairs(tree: Tree) -> Pairs | None:
             if not inner_what and not inner_split:
                 rest.append(name)
         of_role[what].append(Located(file, split, "/".join(rest), branch))
-    images, masks, others = of_role["image"], of_role["mask"], of_role[None]
-    if masks and not images and all(map(is_mask_folder, mask_folders)):
+    images = of_role["image"]
+    masks = of_role["mask"]
+    others = of_role[None]
+    masks_alone = bool(masks) and not images
+    if masks_alone and all(map(is_mask_folder, mask_folders)):
         images, masks = _with_unnamed_images(tree, masks, others)
     if images and masks:
         return _pairs_of(tree, images, masks)
+    # One side alone makes no pairs; another layout may fit.
     if images or masks:
         return None
     return _side_by_side(tree, others)
 
 
 def _samples_of(pairs: Iterable[tuple[Located, Located]]) -> list[ListedSample]:
-    return [ListedSample(image.file, mask.file, image.split) for image, mask in pairs]
+    samples = []
+    for image, mask in pairs:
+        samples.append(ListedSample(image.file, mask.file, image.split))
+    return samples
+
+
+def _describe_objects(objects: Sequence[ListedSample]) -> str:
+    count = 0
+    for sample in objects:
+        count += len(sample.files) - 1  # without the image
+    return (
+        f"a folder for each image with a mask of each object: {count} objects in {len(objects)} "
+        "images, joined to background and foreground"
+    )
 
 
 def _roles_of_folders(tree: Tree) -> dict[str, tuple[str | None, str | None]]:
@@ -117,7 +131,8 @@ def _roles_of_folders(tree: Tree) -> dict[str, tuple[str | None, str | None]]:
     roles = {}
     for name in names:
         what, split = role(name)
-        what = what or paired_names.get(name)
+        if not what:
+            what = paired_names.get(name)
         if alphabet and len(name) == 1:
             what = None
         roles[name] = what, split
@@ -145,7 +160,6 @@ def _with_unnamed_images(
     tree: Tree, masks: list[Located], others: list[Located]
 ) -> tuple[list[Located], list[Located]]:
     """Find the images in folders of another name with the files' names: train/ beside train_labels/."""
-    flat_masks = [mask._replace(folder="") for mask in masks]
     names = {without_words(mask.file.stem) for mask in masks}
     alike = [other for other in others if without_words(other.file.stem) in names]
     if len(alike) < _MOST * len(names):  # single files of one name by chance
@@ -153,31 +167,37 @@ def _with_unnamed_images(
     folders = set()
     for other in alike:
         folder = other.file.parent
+        # Files in the root itself are not told apart by a folder; a second folder of masks is no images.
         if folder != tree.root and "mask" not in folder.name.lower():
             folders.add(folder)
     images = []
     for other in others:
         folder = other.file.parent
         if folder in folders:
-            images.append(other._replace(folder="", branch=folder.name))
+            image = other._replace(folder="", branch=folder.name)
+            images.append(image)
+    # Without their folders, as the folders' names differ between images and masks.
+    flat_masks = [mask._replace(folder="") for mask in masks]
     return images, flat_masks
 
 
 def _pairs_of(tree: Tree, images: list[Located], masks: list[Located]) -> Pairs:
-    of_images, of_masks = _splits(images), _splits(masks)
+    of_images = _splits(images)
+    of_masks = _splits(masks)
     one_each = len(of_images) == len(of_masks) == 1
-    if one_each and of_images != of_masks and {""} in (of_images, of_masks):
+    one_nameless = {""} in (of_images, of_masks)
+    if one_each and one_nameless and of_images != of_masks:
         # One name alone mentions a split: train_images/ beside annotations/.
-        images, masks = _without_splits(images), _without_splits(masks)
-    images, masks = (
-        _without_own_folders(images, masks),
-        _without_own_folders(masks, images),
-    )
-    last_image, last_mask = (tree.relative(side[-1].file) for side in (images, masks))
-    where = f"{last_image.parent.as_posix()}/ and {last_mask.parent.as_posix()}/"
-    if len(_splits(images)) > 1:
+        images = _without_splits(images)
+        masks = _without_splits(masks)
+    kept_images = _without_own_folders(images, masks)
+    kept_masks = _without_own_folders(masks, images)
+    last_image = tree.relative(kept_images[-1].file).parent
+    last_mask = tree.relative(kept_masks[-1].file).parent
+    where = f"{last_image.as_posix()}/ and {last_mask.as_posix()}/"
+    if len(_splits(kept_images)) > 1:
         where += " (likewise other splits)"
-    return Pairs(tree.root, images, masks, where)
+    return Pairs(tree.root, kept_images, kept_masks, where)
 
 
 def _splits(side: Iterable[Located]) -> set[str]:
@@ -190,7 +210,7 @@ def _without_splits(side: Iterable[Located]) -> list[Located]:
 
 def _without_own_folders(side: list[Located], other: list[Located]) -> list[Located]:
     """Drop the folders that all files of one side share and none of the other has: annotations/trimaps/."""
-    own = set.intersection(*(set(located.folder.split("/")) for located in side))
+    own = _folders_of_all(side)
     for located in other:
         own.difference_update(located.folder.split("/"))
     if not own - {""}:
@@ -202,6 +222,11 @@ def _without_own_folders(side: list[Located], other: list[Located]) -> list[Loca
     return kept
 
 
+def _folders_of_all(side: list[Located]) -> set[str]:
+    folders = [set(located.folder.split("/")) for located in side]
+    return set.intersection(*folders)
+
+
 def _objects(images: list[Located], masks: list[Located]) -> list[ListedSample]:
     """Return samples with a mask for each object; empty unless each folder holds one image, some more masks.
 
@@ -210,13 +235,13 @@ def _objects(images: list[Located], masks: list[Located]) -> list[ListedSample]:
     masks_of: dict[tuple[str, str], list[Path]] = defaultdict(list)
     for mask in masks:
         masks_of[mask.split, mask.folder].append(mask.file)
-    places = [(image.split, image.folder) for image in images]
-    several_masks = any(len(files) > 1 for files in masks_of.values())
-    one_image_each = len(set(places)) == len(places) and set(places) == masks_of.keys()
-    if not several_masks or not one_image_each:
+    image_of = {(image.split, image.folder): image for image in images}
+    several_masks = len(masks) > len(masks_of)
+    one_image_each = len(image_of) == len(images)
+    if not several_masks or not one_image_each or image_of.keys() != masks_of.keys():
         return []
     samples = []
-    for image, place in zip(images, places, strict=True):
+    for place, image in image_of.items():
         objects = ObjectMasks(tuple(masks_of[place]))
         samples.append(ListedSample(image.file, objects, image.split))
     return samples
@@ -233,14 +258,18 @@ def _refuse_choices(root: Path, images: list[Located], masks: list[Located]) -> 
         if not choices:
             continue
         others = pattern_of(root, [located.file for located in other])
-        lines = [pattern_of(root, files, end) for end, files in choices]
+        patterns = []
         readings = []
-        for line in lines:
-            chosen = (others, line) if what == "masks" else (line, others)
-            readings.append(f'images = "{chosen[0]}" and masks = "{chosen[1]}"')
+        for end, files in choices:
+            pattern = pattern_of(root, files, end)
+            patterns.append(pattern)
+            if what == "masks":
+                readings.append(f'images = "{others}" and masks = "{pattern}"')
+            else:
+                readings.append(f'images = "{pattern}" and masks = "{others}"')
         raise UserError(
             f"one folder or kind of file for the {what}",
-            f"{len(lines)} that can be the {what} in {root}: {' and '.join(lines)}",
+            f"{len(patterns)} that can be the {what} in {root}: {' and '.join(patterns)}",
             f"Choose one under [data]: {'; or '.join(readings)}.",
         )
 
@@ -258,17 +287,22 @@ def _folders_to_choose(side: list[Located], other: list[Located]) -> Choices:
         return []
     partners = {}
     for branch, of_one in of_branch.items():
-        splits = {located.split for located in of_one}
+        splits = _splits(of_one)
         near = [located for located in other if located.split in splits]
         found = {partner.file for partner, _ in matched(near, of_one)}
-        if found and len(found) >= _MOST * min(len(near), len(of_one)):
+        most_possible = min(len(near), len(of_one))
+        if found and len(found) >= _MOST * most_possible:
             partners[branch] = found
     choices: Choices = []
     for branch, found in sorted(partners.items()):
+        of_rivals: set[Path] = set()
+        for rival, of_rival in partners.items():
+            if rival != branch:
+                of_rivals |= of_rival
         # Folders with different partners, as of two kinds of images, are no choice.
-        rivals = [of_rival for name, of_rival in partners.items() if name != branch]
-        if any(found & of_rival for of_rival in rivals):
-            choices.append(("", [located.file for located in of_branch[branch]]))
+        if found & of_rivals:
+            files = [located.file for located in of_branch[branch]]
+            choices.append(("", files))
     return choices
 
 
@@ -278,10 +312,12 @@ def _ends_to_choose(side: list[Located], other: list[Located]) -> Choices:
         return []
     tokens_of_others = [tokens_of(located.file.stem) for located in other]
     same_end = len(common_start([tokens[::-1] for tokens in tokens_of_others]))
+    # `a_image` also counts without the end that all have: `a_color` and `a_mask` follow `a`.
     names = set()
     for tokens in tokens_of_others:
         names.add(tuple(tokens))
-        names.add(tuple(tokens[: len(tokens) - same_end]))
+        without_end = tokens[: len(tokens) - same_end]
+        names.add(tuple(without_end))
     of_end: dict[str, list[Path]] = defaultdict(list)
     for located in side:
         end = _end_after(located.file.stem, names)
@@ -291,15 +327,19 @@ def _ends_to_choose(side: list[Located], other: list[Located]) -> Choices:
     for end, files in sorted(of_end.items()):
         if len(files) >= _MOST * len(other):
             choices.append((end, files))
-    return choices if len(choices) > 1 else []
+    if len(choices) < 2:
+        return []
+    return choices
 
 
 def _end_after(stem: str, names: set[tuple[str, ...]]) -> str | None:
     """Return what follows the longest of these names at the start of a stem; None if none is there."""
     tokens = tokens_of(stem)
     for stop in range(len(tokens) - 1, 0, -1):
-        if tuple(tokens[:stop]) in names:
-            return stem[len("".join(tokens[:stop])) :]
+        start = tokens[:stop]
+        if tuple(start) in names:
+            # Cut from the stem itself: the tokens are in lower case.
+            return stem[len("".join(start)) :]
     return None
 
 
@@ -309,8 +349,10 @@ def pattern_of(root: Path, files: Sequence[Path], end: str = "") -> str:
     names = []
     # `zip` ends with the shortest path; what is below it is left to "**".
     for level in zip(*folders, strict=False):
-        names.append(level[0] if len(set(level)) == 1 else "*")
-    if len(set(map(len, folders))) > 1:
+        one_name = len(set(level)) == 1
+        names.append(level[0] if one_name else "*")
+    depths = set(map(len, folders))
+    if len(depths) > 1:
         names.append("**")
     names.append(f"*{end}.*" if end else "*")
     return "/".join(names)
@@ -339,7 +381,8 @@ def list_patterns(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], s
     """
     images = _matching(tree.root, "images", data.images)
     masks = _matching(tree.root, "masks", data.masks)
-    both = {image.file for image in images} & {mask.file for mask in masks}
+    files_of_images = {image.file for image in images}
+    both = files_of_images.intersection(mask.file for mask in masks)
     if both:
         raise UserError(
             "patterns that tell images and masks apart",
@@ -347,7 +390,8 @@ def list_patterns(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], s
             "Make the patterns more specific.",
         )
     if _splits(images) != _splits(masks):
-        images, masks = _without_splits(images), _without_splits(masks)
+        images = _without_splits(images)
+        masks = _without_splits(masks)
     pairs, how = match_masks(images, masks)
     understood = f"images {data.images} and masks {data.masks}, paired {how}"
     return _samples_of(pairs), understood
@@ -363,11 +407,13 @@ def _matching(root: Path, key: str, pattern: str | None) -> list[Located]:
     files = []
     try:
         for file in root.glob(pattern):
-            hidden = any(map(is_system_name, file.relative_to(root).parts))
+            names = file.relative_to(root).parts
+            hidden = any(map(is_system_name, names))
             readable = file.name.lower().endswith(READ_SUFFIXES)
             if readable and not hidden and file.is_file():
                 files.append(file)
         problem = "" if files else f"none in {root}"
+    # `glob` raises them for an empty and for an absolute pattern.
     except (ValueError, NotImplementedError) as error:
         problem = str(error)
     if problem:
@@ -381,19 +427,24 @@ def _matching(root: Path, key: str, pattern: str | None) -> list[Located]:
 
 def _located(root: Path, files: list[Path]) -> list[Located]:
     """Return files with the folders in which they differ; a folder with a role is none of these."""
-    folders_of = {file: file.relative_to(root).parts[:-1] for file in files}
+    folders_of = {}
+    for file in files:
+        *folders, _ = file.relative_to(root).parts
+        folders_of[file] = folders
     shared = set.intersection(*map(set, folders_of.values()))
     located = []
     for file, folders in folders_of.items():
-        split, rest = "", []
-        for name in folders:
-            if name in shared:
-                continue
-            split = split or split_in(name) or ""
+        own = [name for name in folders if name not in shared]
+        split = ""
+        rest = []
+        for name in own:
+            if not split:
+                split = split_in(name) or ""
             if role(name) == (None, None):
                 rest.append(name)
         located.append(Located(file, split, "/".join(rest)))
     # Splits count only if they divide all files and one is to train on.
-    if _splits(located) & {"", "train"} != {"train"}:
+    splits = _splits(located)
+    if "train" not in splits or "" in splits:
         return _without_splits(located)
     return located
