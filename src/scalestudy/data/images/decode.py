@@ -33,6 +33,8 @@ _PHOTOMETRIC = (0, 1, _RGB, _PALETTE, _YCBCR)
 """Interpretations of TIFF whose values are brightness, RGB (as YCbCr of JPEG is decoded) or indices."""
 _ALPHA = {1, 2}
 """Extra samples of TIFF that are opacity: associated or not."""
+_STRETCHED = {"L;2": 85, "L;4": 17}
+"""Factors by which Pillow stretches greys of 2 and of 4 bits."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,10 @@ def refusing(path: Path) -> Iterator[None]:
         ) from error
     except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, ...
         if "imagecodecs" in str(error):  # which tifffile does not install
-            expected = "the package imagecodecs, to decode compressed TIFF"
             raise UserError(
-                expected, f"none, and {path}", "Install it: pip install imagecodecs."
+                "the package imagecodecs, to decode compressed TIFF",
+                f"none, and {path}",
+                "Install it: pip install imagecodecs.",
             ) from error
         raise UserError(
             "images that can be read",
@@ -116,13 +119,17 @@ def read_header(path: Path) -> Header:
         UserError: If the file is not a readable image, or its pixels cannot be read without loss.
     """
     if _is_tiff(path):
-        return _read_tiff(path, decode=False)[0]
+        header, _ = _read_tiff(path, decode=False)
+        return header
     with open_image(path) as picture:
-        grey16 = picture.mode.startswith("I;16")
+        mode = picture.mode
+        raw_mode = _raw_mode(picture)
+        grey16 = mode.startswith("I;16")
         # Pillow silently converts 16-bit colour to 8 bits.
-        lossy = ";16" in _raw_mode(picture) and not grey16
-        if lossy or picture.mode not in (*GREY_MODES, *COLOUR_MODES, "P"):
-            mode = _raw_mode(picture) if lossy else picture.mode
+        lossy = ";16" in raw_mode and not grey16
+        if lossy:
+            mode = raw_mode
+        if lossy or mode not in (*GREY_MODES, *COLOUR_MODES, "P"):
             raise UserError(
                 "grey images of up to 16 bits, or colours of 8 bits; other ones as TIFF",
                 f"{path}, in Pillow's mode {mode}",
@@ -152,12 +159,13 @@ def read_pixels(path: Path) -> Array:
     with open_image(path) as picture:
         upright = ImageOps.exif_transpose(picture)
         if upright.mode.startswith("I;16"):
-            return np.asarray(upright).astype(np.uint16)[:, :, None]
+            grey16 = np.asarray(upright).astype(np.uint16)
+            return grey16[:, :, None]
         if is_colour(upright):
-            return np.asarray(upright.convert("RGB"))
+            return _rgb(upright)
         if upright.mode == "P":
             # All channels of a grey palette are equal: take the first, without luma weights.
-            return np.asarray(upright.convert("RGB"))[:, :, :1]
+            return _rgb(upright)[:, :, :1]
         return _luma(upright)[:, :, None]
 
 
@@ -174,18 +182,22 @@ def read_mask(path: Path) -> Array:
         values = values[..., : header.channels]
     else:
         with open_image(path) as picture:
-            raw, upright = _raw_mode(picture), ImageOps.exif_transpose(picture)
-            if upright.mode == "P":
+            # Before Pillow transposes, which loads the pixels and forgets how they were stored.
+            raw_mode = _raw_mode(picture)
+            upright = ImageOps.exif_transpose(picture)
+            mode = upright.mode
+            if mode == "P":
                 return np.asarray(upright)
-            if upright.mode in ("1", "L", "LA"):
+            if mode in ("1", "L", "LA"):
                 # Pillow stretches 2- and 4-bit greys to 0..255; the stored values are the indices.
-                step = {"L;2": 85, "L;4": 17}.get(raw, 1)
+                step = _STRETCHED.get(raw_mode, 1)
                 return _luma(upright) // step
-            colour = upright.mode in ("RGB", "RGBA", "RGBX")
-            if not colour and not upright.mode.startswith("I;16"):
-                raise _no_mask(path, f"in Pillow's mode {upright.mode}")
+            colour = mode in ("RGB", "RGBA", "RGBX")
+            if not colour and not mode.startswith("I;16"):
+                raise _no_mask(path, f"in Pillow's mode {mode}")
         values = read_pixels(path)
-    if not (values == values[..., :1]).all():
+    mask = values[..., 0]
+    if not (values == mask[..., None]).all():
         count = values.shape[-1]
         if count != 3:
             raise _no_mask(path, f"whose {count} channels differ")
@@ -193,12 +205,12 @@ def read_mask(path: Path) -> Array:
         if values.dtype == np.uint8:
             raise ColouredMaskError(path, received)
         raise _no_mask(path, received)
-    mask = values[..., 0]
-    if mask.dtype.kind == "f":  # as ImageJ writes them
-        if not (np.isfinite(mask).all() and (mask == np.rint(mask)).all()):
-            raise _no_mask(path, "with values that are no whole numbers")
-        mask = mask.astype(np.int64)
-    return mask
+    if mask.dtype.kind != "f":
+        return mask
+    # ImageJ writes class indices as floats.
+    if not np.isfinite(mask).all() or not (mask == np.rint(mask)).all():
+        raise _no_mask(path, "with values that are no whole numbers")
+    return mask.astype(np.int64)
 
 
 class ColouredMaskError(UserError):
@@ -248,20 +260,31 @@ def _raw_mode(picture: Image.Image) -> str:
     tiles = getattr(picture, "tile", None)
     if not tiles:
         return picture.mode
-    args = tiles[0][3]
-    return str(args[0]) if isinstance(args, tuple) and args else str(args)
+    # A tile is (decoder, box, offset, arguments); the first argument is the stored mode.
+    *_, args = tiles[0]
+    if isinstance(args, tuple) and args:
+        return str(args[0])
+    return str(args)
 
 
 def is_colour(picture: Image.Image) -> bool:
     """Whether an image has colours; a grey palette has none. Call it before Pillow loads the pixels."""
     if picture.mode != "P":
         return picture.mode in COLOUR_MODES and not _raw_mode(picture).startswith("LA")
-    palette = np.asarray(picture.getpalette("RGB") or [], np.uint8).reshape(-1, 3)
-    return not (palette == palette[:, :1]).all()
+    levels = picture.getpalette("RGB") or []
+    palette = np.asarray(levels, np.uint8).reshape(-1, 3)
+    red = palette[:, :1]
+    return not (palette == red).all()
+
+
+def _rgb(picture: Image.Image) -> Array:
+    return np.asarray(picture.convert("RGB"))
 
 
 def _luma(picture: Image.Image) -> Array:
-    return np.asarray(picture if picture.mode == "L" else picture.convert("L"))
+    if picture.mode != "L":
+        picture = picture.convert("L")
+    return np.asarray(picture)
 
 
 def _is_tiff(path: Path) -> bool:
@@ -282,36 +305,39 @@ def _read_tiff(
     # What matters of its warnings is raised as errors below.
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)
     with refusing(path), tifffile.TiffFile(path) as file:
-        series, page = file.series[0], file.series[0].keyframe
-        lengths = dict(zip(series.axes, series.shape, strict=True))
-        inner = [axis for axis in series.axes if axis in "CS"]  # declared as channels
-        outer = [axis for axis in series.axes if axis not in "YXCS"]
-        images = math.prod(lengths[axis] for axis in outer) + _as_large(file.series)
+        series = file.series[0]
+        page = series.keyframe
+        axes = series.axes
+        lengths = dict(zip(axes, series.shape, strict=True))
+        inner = [axis for axis in axes if axis in "CS"]  # declared as channels
+        outer = [axis for axis in axes if axis not in "YXCS"]
+        images = _product(lengths, outer) + _as_large(file.series)
         if images > 1:
             raise _several(path, images)
         dtype = np.dtype(np.uint8)
         if series.dtype != np.bool_:
             dtype = series.dtype.newbyteorder("=")
-        if dtype.kind not in "uif" or page.photometric not in _PHOTOMETRIC:
-            received = (
-                f"{path} of {dtype}, photometric interpretation {page.photometric}"
-            )
+        photometric = page.photometric
+        if dtype.kind not in "uif" or photometric not in _PHOTOMETRIC:
             raise UserError(
                 "TIFF files of grey, RGB or other channels",
-                received,
+                f"{path} of {dtype}, photometric interpretation {photometric}",
                 "Convert it to RGB.",
             )
-        if page.photometric == _PALETTE and not palette:
+        if photometric == _PALETTE and not palette:
             raise UserError(
                 "grey or RGB images in TIFF files",
                 f"{path}, of a palette",
                 "Convert it to RGB.",
             )
         # tifffile reads segments beyond the end of the file as zeros.
-        if any(_is_truncated(each, file.filehandle.size) for each in series.pages):
+        file_size = file.filehandle.size
+        if any(_is_truncated(each, file_size) for each in series.pages):
             raise ValueError("truncated: its pixels end beyond the file")
-        stored = math.prod(lengths[axis] for axis in inner)
-        channels = stored - 1 if "S" in lengths and _has_alpha(page) else stored
+        stored = _product(lengths, inner)
+        channels = stored
+        if "S" in lengths and _has_alpha(page):
+            channels -= 1
         tag = page.tags.get(_ORIENTATION)
         orientation = 1 if tag is None else int(tag.value)
         height, width = lengths["Y"], lengths["X"]
@@ -319,24 +345,24 @@ def _read_tiff(
         header = Header(path, size, dtype, channels, doubtful)
         if not decode:
             return header, np.zeros(0)
-        order = [series.axes.index(axis) for axis in [*outer, "Y", "X", *inner]]
+        order = [axes.index(axis) for axis in [*outer, "Y", "X", *inner]]
         values: Array = series.asarray().transpose(order)
         values = values.reshape(height, width, stored)
         if values.dtype == np.bool_:
             values = values.astype(np.uint8) * 255
-        if page.photometric == 0 and values.dtype.kind == "u":  # white is zero
+        if photometric == 0 and values.dtype.kind == "u":  # white is zero
             values = np.invert(values)
         return header, _upright(values, orientation)
 
 
+def _product(lengths: dict[str, int], axes: Sequence[str]) -> int:
+    return math.prod([lengths[axis] for axis in axes])
+
+
 def _as_large(series: Sequence[Any]) -> int:
     """Count the images besides the first that are as large: smaller ones are thumbnails or levels."""
-    first, *others = series
-    count = 0
-    for other in others:
-        if math.prod(other.shape) >= math.prod(first.shape):
-            count += 1
-    return count
+    first, *others = [math.prod(each.shape) for each in series]
+    return len([size for size in others if size >= first])
 
 
 def _has_alpha(page: Any) -> bool:

@@ -42,13 +42,16 @@ class NpzArray:
     """
 
     def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
+        self.path = path
+        self.name = name
+        # Opened as an archive, since `numpy.load` would read the values with the header.
         with (
             _refusing(path, f"{name}: "),
             zipfile.ZipFile(path) as archive,
             archive.open(f"{name}.npy") as stream,
         ):
             read = np.lib.format.read_array_header_2_0
+            # Version 1.0 stores the length of its header in 2 bytes, later ones in 4.
             if np.lib.format.read_magic(stream) == (1, 0):
                 read = np.lib.format.read_array_header_1_0
             self.shape, _, self.dtype = read(stream)
@@ -77,9 +80,10 @@ def _refusing(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # zipfile, zlib and NumPy raise many types
-        action = "Save it again with numpy.savez_compressed."
         raise UserError(
-            "an .npz file that can be read", f"{path}: {what}{error}", action
+            "an .npz file that can be read",
+            f"{path}: {what}{error}",
+            "Save it again with numpy.savez_compressed.",
         ) from error
 
 
@@ -97,19 +101,21 @@ def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
     pairs: Pairs = {}
     for split, suffix in _SPLITS.items():
-        x, y = f"x_{suffix}", f"y_{suffix}"
+        x = f"x_{suffix}"
+        y = f"y_{suffix}"
         if x in names and y in names:
-            pairs[split] = NpzArray(path, x), NpzArray(path, y)
+            pairs[split] = (NpzArray(path, x), NpzArray(path, y))
         elif split == "train" or x in names or y in names:
+            found = join_first(names) or "no arrays"
             raise UserError(
                 f"arrays {x} and {y}",
-                f"{join_first(names) or 'no arrays'} in {path}",
+                f"{found} in {path}",
                 "Save the arrays as x_train and y_train, optionally x_val, y_val, x_test and y_test.",
             )
-    taken = set()
-    for x_array, y_array in pairs.values():
-        taken |= {x_array.name, y_array.name}
-    others = tuple(name for name in names if name not in taken)
+    taken: set[str] = set()
+    for pair in pairs.values():
+        taken.update(array.name for array in pair)
+    others = tuple([name for name in names if name not in taken])
     if not others:
         return pairs, ()
     skipped = LeftOut("no arrays of a set", len(others), others[:MOST_NAMES])
@@ -120,7 +126,8 @@ class Npz:
     """Source of the samples in an .npz file."""
 
     def __init__(self, path: Path, data: DataSettings) -> None:
-        self.label, self.identity = path.stem, str(path)
+        self.label = path.stem
+        self.identity = str(path)
         self.fingerprint = files_digest(path.parent, [path])
         refuse_unused(data, OF_FILES, f"arrays: {path}")
         self._path = path
@@ -128,21 +135,25 @@ class Npz:
         self._pairs, self._left_out = find_arrays(path)
         self._values = MaskValues()
         self._names: list[str] = []
-        for pair in self._pairs.values():
-            _check(*pair, *self._pairs["train"])
-        self.kind: Kind = "masks" if _is_mask(*self._pairs["train"]) else "classes"
+        train_x, train_y = self._pairs["train"]
+        for x, y in self._pairs.values():
+            _check(x, y, train_x, train_y)
+        self.kind: Kind = "masks" if _is_mask(train_x, train_y) else "classes"
 
     def contents(self) -> Contents:
         given: Ranges = {}
         count = 0
         for split, (x, _) in self._pairs.items():
-            given[split] = (count, count + x.shape[0])
+            start = count
             count += x.shape[0]
+            given[split] = (start, count)
         require_two(count, str(self._path))
-        first = self._pairs["train"][0]
+        # All arrays of inputs are like the first, as `_check` found.
+        first, _ = self._pairs["train"]
         self._dtype = _stored_type(first.dtype)
-        size = (first.shape[1], first.shape[2])
-        channels = first.shape[3] if len(first.shape) == 4 else 1
+        _, height, width, *last_axis = first.shape
+        size = (height, width)
+        channels = last_axis[0] if last_axis else 1
         ignore = None
         if self.kind == "masks" and self._fit.pads(size):
             ignore = IGNORE
@@ -155,6 +166,7 @@ class Npz:
             dtype=self._dtype,
             scale=_SCALES.get(self._dtype.str[1:], 1.0),
             names=None,
+            # A training set alone divides nothing.
             given=given if len(given) > 1 else {},
             ignore=ignore,
         )
@@ -165,7 +177,8 @@ class Npz:
             pairs = zip(x.values(), targets, strict=True)
             for row, (values, target) in enumerate(pairs):
                 image = store_as(values, self._dtype, f"{x.name}[{row}] in {x.path}")
-                with_channels = image.reshape(*image.shape[:2], -1)
+                height, width = image.shape[:2]
+                with_channels = image.reshape(height, width, -1)
                 yield self._fit.image(with_channels), self._target(target, y, row)
 
     def class_names(self) -> list[str]:
@@ -193,8 +206,9 @@ class Npz:
 
     def _class_names(self) -> list[str]:
         count = len(np.unique(self._labels["train"]))
+        numbers = np.arange(count)
         for split, labels in self._labels.items():
-            strange = [str(label) for label in np.setdiff1d(labels, np.arange(count))]
+            strange = list(map(str, np.setdiff1d(labels, numbers)))
             if strange:
                 _, y = self._pairs[split]
                 raise UserError(
@@ -215,18 +229,14 @@ def _stored_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> None:
     """Refuse arrays that are not images with targets, or that differ from the training set."""
-    numbers = x.dtype.kind == "f" or x.dtype.newbyteorder("=") in (np.uint8, np.uint16)
-    images = len(x.shape) in (3, 4) and 0 not in x.shape and numbers
-    # PyTorch keeps channels first; of an image they are few, its width is not.
-    channels_first = len(x.shape) == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4
-    if not images or channels_first:
+    if not _is_image(x):
         raise UserError(
             "images of uint8, uint16 or floats, of shape [N, H, W] or [N, H, W, C] with channels last",
             str(x),
             "Save x.astype('uint8'), or numpy.moveaxis(x, 1, -1), which moves the channels.",
         )
-    classes = y.dtype.kind in "biu" and y.shape[1:] in ((), (1,))
-    if y.shape[:1] != x.shape[:1] or not (classes or _is_mask(x, y)):
+    known = _is_class(y) or _is_mask(x, y)
+    if y.shape[:1] != x.shape[:1] or not known:
         raise UserError(
             f"for each row of {x.name} an integer class, or an integer mask of the images' height and width",
             str(y),
@@ -239,6 +249,23 @@ def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> No
             f"{x} and {y}",
             "Store images of one shape and type, and all targets as classes, or all as masks.",
         )
+
+
+def _is_image(x: NpzArray) -> bool:
+    integer = x.dtype.newbyteorder("=") in (np.uint8, np.uint16)
+    if x.dtype.kind != "f" and not integer:
+        return False
+    axes = len(x.shape)
+    if axes not in (3, 4) or 0 in x.shape:
+        return False
+    # PyTorch keeps channels first; of an image they are few, its width is not.
+    channels_first = axes == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4
+    return not channels_first
+
+
+def _is_class(y: NpzArray) -> bool:
+    # Keras's CIFAR-10 and CIFAR-100 have classes in a column, of shape [N, 1].
+    return y.dtype.kind in "biu" and y.shape[1:] in ((), (1,))
 
 
 def _is_mask(x: NpzArray, y: NpzArray) -> bool:
@@ -266,7 +293,14 @@ class Digits:
 
     def contents(self) -> Contents:
         size = self._fit.size or (8, 8)
-        return Contents(1797, (*size, 1), np.dtype(np.uint8), 1 / 16, None, {})
+        return Contents(
+            count=1797,
+            input_shape=(*size, 1),
+            dtype=np.dtype(np.uint8),
+            scale=1 / 16,
+            names=None,
+            given={},
+        )
 
     def rows(self) -> Iterator[Sample]:
         with np.load(Path(__file__).with_name("digits.npz")) as digits:
