@@ -25,14 +25,8 @@ from scalestudy.data.sources.files import (
     split_in,
     strip_suffix,
 )
-from scalestudy.data.sources.pairing import (
-    Located,
-    common_start,
-    match_masks,
-    matched,
-    tokens_of,
-    without_words,
-)
+from scalestudy.data.sources.naming import common_start, tokens_of, without_words
+from scalestudy.data.sources.pairing import Located, match_masks, matched
 from scalestudy.util.errors import UserError
 
 _LEAST = 0.25
