@@ -49,9 +49,11 @@ def hold_out(
         drawn = []
         for label, quota in enumerate(quotas):
             of_class = rows[labels == label]
-            drawn.append(draw.permutation(of_class)[:quota])
+            shuffled = draw.permutation(of_class)
+            drawn.append(shuffled[:quota])
         return np.sort(np.concatenate(drawn))
-    names, member = np.unique(np.array(prepared.groups)[rows], return_inverse=True)
+    groups_of_rows = np.array(prepared.groups)[rows]
+    names, member = np.unique(groups_of_rows, return_inverse=True)
     if len(names) < 2:
         raise UserError(
             "at least 2 groups of samples, one to train on and one to validate on",
@@ -61,7 +63,8 @@ def hold_out(
     groups = np.zeros((len(names), len(sizes)), np.int64)
     # Not `groups[member, labels] += 1`, which counts repeated pairs once.
     np.add.at(groups, (member, labels), 1)
-    held: Indices = rows[_draw_groups(groups, quotas, draw)[member]]
+    held_groups = _draw_groups(groups, quotas, draw)
+    held: Indices = rows[held_groups[member]]
     return held
 
 
@@ -72,11 +75,14 @@ def apportion(sizes: Indices, count: int) -> Indices:
     """
     exact = count * sizes / sizes.sum()
     quotas: Indices = np.floor(exact).astype(np.int64)
-    for _ in range(count - int(quotas.sum())):
+    missing = count - int(quotas.sum())
+    for _ in range(missing):
         # Classes without a sample left come last, before them those of which all would be drawn; else the
-        # largest remainder decides.
-        best = np.lexsort((quotas - exact, quotas + 1 >= sizes, quotas >= sizes))[0]
-        quotas[best] += 1
+        # largest remainder decides. `lexsort` sorts by its last key first.
+        none_left = quotas >= sizes
+        draws_all = quotas + 1 >= sizes
+        order = np.lexsort((quotas - exact, draws_all, none_left))
+        quotas[order[0]] += 1
     return quotas
 
 
@@ -88,7 +94,8 @@ def _draw_groups(
     Groups come in random order. The first time, one is taken if this brings the classes nearer to their
     quotas; the second time, if it brings their sum nearer, which is then met within half the largest group.
     """
-    sizes, of_class = groups.sum(axis=1), groups.sum(axis=0)
+    sizes = groups.sum(axis=1)
+    of_class = groups.sum(axis=0)
     # Rare classes weigh more, as much in all as frequent ones.
     weights = of_class.sum() // np.maximum(of_class, 1)
     lacking = quotas.copy()
@@ -99,10 +106,12 @@ def _draw_groups(
             if held[group] or sizes[group] >= 2 * lacking.sum():
                 continue
             # The change of the weighted squares of what classes lack, if the group is taken.
-            change = (weights * groups[group] * (groups[group] - 2 * lacking)).sum()
-            if change < 0 or not by_class:
+            samples = groups[group]
+            changes = weights * samples * (samples - 2 * lacking)
+            if changes.sum() < 0 or not by_class:
                 held[group] = True
-                lacking -= groups[group]
+                lacking -= samples
+    # Each side needs a group, whatever the share.
     if held.all() or not held.any():
         smallest = np.argmin(sizes)
         held[smallest] = not held[smallest]
@@ -110,10 +119,14 @@ def _draw_groups(
 
 
 def _count(available: int, share: float | None) -> int:
-    taken = DEFAULT_SHARE if share is None else share
-    count = round(taken * available)
     if share is None:
+        taken = DEFAULT_SHARE
+        count = round(taken * available)
+        # Only a share that somebody chose is refused for a small set.
         count = min(max(count, 1), available - 1)
+    else:
+        taken = share
+        count = round(taken * available)
     if not 0 < count < available:
         raise UserError(
             f"a share that leaves a sample on each side, of {available}",
@@ -147,16 +160,22 @@ class Split:
         file = Path(path)
         try:
             stored = json.loads(file.read_bytes())
-            train, validation, test = (
-                np.asarray(stored[name], np.int64) for name in SIDES
-            )
+            sides = [np.asarray(stored[name], np.int64) for name in SIDES]
+            train, validation, test = sides
             of_this_version = stored["schema_version"] == SPLIT_SCHEMA
             if not of_this_version or not len(train) or not len(validation):
                 raise ValueError("not a split of this version")
-            everything = np.sort(np.concatenate([train, validation, test]))
+            everything = np.sort(np.concatenate(sides))
             if not np.array_equal(everything, np.arange(len(everything))):
                 raise ValueError("its rows overlap or leave some out")
-            return cls(train, validation, test, str(stored["quality_split"]), file)
+            return cls(
+                train=train,
+                validation=validation,
+                test=test,
+                quality_split=str(stored["quality_split"]),
+                path=file,
+            )
+        # A file that somebody edited can hold any JSON.
         except (
             OSError,
             ValueError,
@@ -187,21 +206,24 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     given = dict.fromkeys(SIDES, none)
     for name, (start, stop) in prepared.given.items():
         given[name] = np.arange(start, stop, dtype=np.int64)
+    train = given["train"]
     test = given["test"]
     if not isinstance(validation, float):
         if len(given["validation"]):
-            return _whole(prepared, Split(given["train"], given["validation"], test))
+            return _whole(prepared, Split(train, given["validation"], test))
         if len(test):
-            return _whole(prepared, Split(given["train"], test, none, "test"))
+            return _whole(prepared, Split(train, test, none, "test"))
         if validation == "given":
             raise UserError(
                 "a source with a validation or test set",
                 f'`validation = "given"` for {prepared.path}, which has neither',
                 "Give a share such as `validation = 0.2`, or add a folder val/.",
             )
-    rows = np.setdiff1d(np.arange(prepared.count, dtype=np.int64), test)
+    all_rows = np.arange(prepared.count, dtype=np.int64)
+    rows = np.setdiff1d(all_rows, test)
     held = hold_out(prepared, rows, validation, seed)
-    return _whole(prepared, Split(np.setdiff1d(rows, held), held, test))
+    rest = np.setdiff1d(rows, held)
+    return _whole(prepared, Split(rest, held, test))
 
 
 def ensure_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
@@ -244,7 +266,9 @@ def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | No
     except UserError:
         return None
     count = len(split.train) + len(split.validation) + len(split.test)
-    return split if count == prepared.count else None
+    if count != prepared.count:
+        return None
+    return split
 
 
 def counts(prepared: Prepared, split: Split) -> list[str]:
@@ -260,8 +284,8 @@ def counts(prepared: Prepared, split: Split) -> list[str]:
             words += f" in {len(groups)} groups"
         if prepared.class_of_each is not None:
             labels = prepared.class_of_each[rows]
-            samples_of = np.bincount(labels, minlength=prepared.classes).tolist()
-            by_class = zip(prepared.class_names, samples_of, strict=True)
+            samples_of = np.bincount(labels, minlength=prepared.classes)
+            by_class = zip(prepared.class_names, samples_of.tolist(), strict=True)
             listed = [f"{name} {count}" for name, count in by_class]
             words += f" ({', '.join(listed)})"
         sides.append(words)
@@ -281,7 +305,9 @@ def untrained(prepared: Prepared, split: Split) -> list[str]:
 
 
 def _file(prepared: Prepared, validation: HeldOut, seed: int) -> Path:
-    name = "default" if validation is None else str(validation)
+    name = "default"
+    if validation is not None:
+        name = str(validation)
     return prepared.path / f"split-{name}-{seed}.json"
 
 
@@ -293,10 +319,11 @@ def _whole(prepared: Prepared, split: Split) -> Split:
     for side in SIDES:
         for row in getattr(split, side).tolist():
             group = prepared.groups[row]
-            if side_of.setdefault(group, side) != side:
+            other = side_of.setdefault(group, side)
+            if other != side:
                 raise UserError(
                     "each group of samples on one side of the source's split",
-                    f"{group!r} in {side_of[group]} and in {side} ({prepared.names[row]}) of {prepared.path}",
+                    f"{group!r} in {other} and in {side} ({prepared.names[row]}) of {prepared.path}",
                     "Move its samples to one side, or group them in another way.",
                 )
     return split

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scalestudy.data.images.glance import glance, spread
@@ -30,20 +30,19 @@ def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
     Raises:
         UserError: If each of several folders holds folders of the same names, of which either can be classes.
     """
-    parts_of = tree.folders
-    skipped = _wrappers([parts for parts in parts_of.values() if parts])
-    inner_of = {file: parts[skipped:] for file, parts in parts_of.items()}
-    divided = any(
-        _split(parts) and _without_splits(parts) for parts in inner_of.values()
-    )
+    inner_of = _folders_inside_wrappers(tree)
+    divided = _are_divided(inner_of.values())
     samples = []
     folders_of: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-    for file, parts in inner_of.items():
-        split, rest = "", parts
+    for file, folders in inner_of.items():
+        split = ""
+        rest = folders
         if divided:
-            split, rest = _split(parts), _without_splits(parts)
-        # Where folders divide the set, files outside of all splits are no samples.
-        if rest and (split or not divided):
+            split = _split(folders)
+            rest = _without_splits(folders)
+            if not split:
+                continue  # files outside of all splits are no samples
+        if rest:
             label = composed(rest[0])
             samples.append(ListedSample(file, label, split))
             folders_of[label].add(rest[1:])
@@ -57,11 +56,25 @@ def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
     return samples, understood
 
 
+def _folders_inside_wrappers(tree: Tree) -> dict[Path, tuple[str, ...]]:
+    folders_of = tree.folders
+    skipped = _wrappers(list(filter(None, folders_of.values())))
+    return {file: folders[skipped:] for file, folders in folders_of.items()}
+
+
+def _are_divided(folders_of_files: Iterable[tuple[str, ...]]) -> bool:
+    """Whether some folder of a split holds, or lies in, a folder that is not."""
+    return any(
+        _split(folders) and _without_splits(folders) for folders in folders_of_files
+    )
+
+
 def _have_other_meaning(names: set[str]) -> bool:
     """Whether folders are named like images and masks, or like splits but for one."""
-    if {"images", "masks"} & {name.lower() for name in names}:
+    lower = set(map(str.lower, names))
+    if "images" in lower or "masks" in lower:
         return True
-    splits = {name for name in names if split_in(name)}
+    splits = set(filter(split_in, names))
     return bool(splits) and len(names - splits) < 2
 
 
@@ -86,29 +99,40 @@ def _split(folders: Sequence[str]) -> str:
 
 
 def _without_splits(folders: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for name in folders if not split_in(name))
+    return tuple([name for name in folders if not split_in(name)])
 
 
 def _refuse_nested(
     tree: Tree, samples: list[ListedSample], folders_of: dict[str, set[tuple[str, ...]]]
 ) -> None:
     """Refuse folders that all hold the same several folders: sites or patients, perhaps, with classes."""
-    inner = []
-    for folders in folders_of.values():
-        # "" for files that lie in the folder itself
-        inner.append({rest[0] if rest else "" for rest in folders})
-    all_alike = len(inner) > 1 and all(names == inner[0] for names in inner)
-    if not all_alike or len(inner[0]) < 2 or "" in inner[0]:
+    if len(folders_of) < 2:
         return
-    parts = [composed(name) for name in tree.relative(samples[0].image).parts]
-    depth = parts.index(str(samples[0].target))
-    outer, outer_key = join_first(sorted(folders_of)), _key_of_level(depth)
-    nested, nested_key = join_first(sorted(inner[0])), _key_of_level(depth + 1)
+    inner_sets = [_first_names(folders) for folders in folders_of.values()]
+    inner = inner_sets[0]
+    all_alike = inner_sets.count(inner) == len(inner_sets)
+    if not all_alike or len(inner) < 2 or "" in inner:
+        return
+    first = samples[0]
+    path = [composed(name) for name in tree.relative(first.image).parts]
+    depth = path.index(str(first.target))
+    outer = join_first(sorted(folders_of))
+    outer_key = _key_of_level(depth)
+    nested = join_first(sorted(inner))
+    nested_key = _key_of_level(depth + 1)
     raise UserError(
         "a folder with one possible reading",
         f"{tree}: each of the folders {outer} holds the folders {nested}",
         f"Say under [data] which are the classes: {outer}: {outer_key}; or {nested}: {nested_key}.",
     )
+
+
+def _first_names(folders: set[tuple[str, ...]]) -> set[str]:
+    """Return the names of the folders inside of a folder, with "" for files that lie in it itself."""
+    names = set()
+    for rest in folders:
+        names.add(rest[0] if rest else "")
+    return names
 
 
 def _key_of_level(depth: int) -> str:
@@ -129,30 +153,46 @@ def refuse_masks_among(tree: Tree, samples: list[ListedSample]) -> None:
     # More classes are no pair of images and masks, and reading some of each takes time.
     if not 2 <= len(files_of) <= _COMPARED:
         return
-    hinted = [name for name in files_of if hint_of(name)[0] == "mask"]
+    hinted = []
+    for name in files_of:
+        role, _ = hint_of(name)
+        if role == "mask":
+            hinted.append(name)
     # Of several classes, one with few values is suspicious only if it is named like masks.
     if len(files_of) > 2 and len(hinted) != 1:
         return
-    masks = []
-    for name, files in files_of.items():
-        seen = [one for one in map(glance, spread(files)) if one is not None]
-        if seen and all(one.few for one in seen):
-            masks.append(name)
+    masks = [name for name, files in files_of.items() if _have_few_values(files)]
     if len(masks) != 1 or (len(files_of) > 2 and masks != hinted):
         return
-    others = join_first([f"{name}/" for name in files_of if name != masks[0]])
+    suspect = masks[0]
+    others = [f"{name}/" for name in files_of if name != suspect]
     raise UserError(
         "a folder with one possible reading",
-        f"{tree}: the images in {masks[0]}/ have few values, as masks do, unlike those in {others}",
+        f"{tree}: the images in {suspect}/ have few values, as masks do, unlike those in {join_first(others)}",
         "If they are the masks, rename the files so that they pair with the images by name. If both are "
         f"classes, say so under [data]: {by_folder(tree)}.",
     )
 
 
+def _have_few_values(files: Sequence[Path]) -> bool:
+    """Whether each of a few images that can be read has few values, as masks do."""
+    seen = False
+    # Only a few: they are decoded, which takes time.
+    for glimpse in map(glance, spread(files)):
+        if glimpse is None:
+            continue
+        if not glimpse.few:
+            return False
+        seen = True
+    return seen
+
+
 def by_folder(tree: Tree) -> str:
     """Return the key that makes a class of each folder: of the first, or of the last of several levels."""
-    deep = any(len(tree.relative(file).parts) > 2 for file in tree.images)
-    return "label_pattern = '([^/]+)/[^/]+$'" if deep else "label_pattern = '^([^/]+)/'"
+    for file in tree.images:
+        if len(tree.relative(file).parts) > 2:
+            return "label_pattern = '([^/]+)/[^/]+$'"
+    return "label_pattern = '^([^/]+)/'"
 
 
 def list_labels(tree: Tree, pattern: str) -> tuple[list[ListedSample], str]:
@@ -163,7 +203,8 @@ def list_labels(tree: Tree, pattern: str) -> tuple[list[ListedSample], str]:
     Raises:
         UserError: If the pattern finds nothing in the name of an image.
     """
-    samples, nameless = [], []
+    samples = []
+    nameless = []
     for file in tree.images:
         path = tree.relative(file)
         split = _split(path.parts[:-1])
@@ -173,9 +214,10 @@ def list_labels(tree: Tree, pattern: str) -> tuple[list[ListedSample], str]:
         elif split != "test":
             nameless.append(path.as_posix())
     if nameless or not samples:
+        received = join_first(nameless) or "no images"
         raise UserError(
             f"a class in the name of every image, as label_pattern = {pattern!r} finds it",
-            f"{join_first(nameless) or 'no images'} in {tree.root}",
+            f"{received} in {tree.root}",
             "Correct the pattern: what its first brackets (or all of it) match is the class. Or move these "
             "files away.",
         )
@@ -186,7 +228,10 @@ def list_labels(tree: Tree, pattern: str) -> tuple[list[ListedSample], str]:
 
 def search(pattern: str, path: str) -> str | None:
     """Return what the first group of a pattern (or all of it) matches in a file's name, else in its path."""
-    match = re.search(pattern, path.rpartition("/")[2]) or re.search(pattern, path)
+    _, _, file_name = path.rpartition("/")
+    match = re.search(pattern, file_name) or re.search(pattern, path)
     if match is None:
         return None
-    return match[1] if match.re.groups else match[0]
+    if match.re.groups:
+        return match[1]
+    return match[0]

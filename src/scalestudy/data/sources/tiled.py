@@ -20,23 +20,31 @@ class TiledSource:
 
     def __init__(self, source: Source, tile: Size) -> None:
         self.kind: Kind = source.kind
-        self.label, self.identity = source.label, source.identity
+        self.label = source.label
+        self.identity = source.identity
         self.fingerprint = source.fingerprint
         self.class_names = source.class_names
-        self._source, self._tile, self._overlap = source, tile, overlap_of(tile)
+        self._source = source
+        self._tile = tile
+        self._overlap = overlap_of(tile)
         self._counts: list[int] = []
 
     def contents(self) -> Contents:
         whole = self._source.contents()
         sizes = whole.sizes or [whole.input_shape[:2]] * whole.count
-        names = whole.names or [str(row) for row in range(whole.count)]
-        of_images = zip(names, whole.groups or names, sizes, strict=True)
+        names = whole.names or list(map(str, range(whole.count)))
+        # The tiles of an image show the same object: a split keeps them together.
+        groups_of_images = whole.groups or names
         self._counts = []
-        tile_names, groups, starts = [], [], [0]
-        for name, group, size in of_images:
+        tile_names: list[str] = []
+        groups: list[str] = []
+        # First tile of each image, and the number of all tiles.
+        starts = [0]
+        for name, group, size in zip(names, groups_of_images, sizes, strict=True):
             tiles = self._tiles(size)
-            tile_names += [f"{name} at {tile.top}, {tile.left}" for tile in tiles]
-            groups += [group] * len(tiles)
+            for tile in tiles:
+                tile_names.append(f"{name} at {tile.top}, {tile.left}")
+                groups.append(group)
             starts.append(len(tile_names))
             self._counts.append(len(tiles))
         given = {}
@@ -60,9 +68,10 @@ class TiledSource:
 
     def findings(self) -> SourceFindings:
         findings = findings_of(self._source)
+        height, width = self._tile
         remark = (
-            f"{len(self._counts)} images cut into {sum(self._counts)} tiles of {self._tile[0]} x "
-            f"{self._tile[1]} pixels that overlap by {self._overlap} at least; the tiles of an image are one "
+            f"{len(self._counts)} images cut into {sum(self._counts)} tiles of {height} x "
+            f"{width} pixels that overlap by {self._overlap} at least; the tiles of an image are one "
             "group"
         )
         return replace(findings, remarks=(*findings.remarks, remark))
