@@ -182,20 +182,21 @@ class Buffers:
 
     def take(self, *forms: Form) -> list[Array]:
         """Return uninitialized arrays of these forms in one block, each aligned to `ALIGNMENT`."""
-        sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in forms]
-        places = [math.ceil(size / ALIGNMENT) * ALIGNMENT for size in sizes]
-        block = self._block(sum(places))
+        block = self._block(sum(map(_aligned_bytes, forms)))
         # All arrays over the block refer to this object. An array would not do: a view of a view refers to
         # the base array, so a row of a batch could outlive the batch.
         use = (ctypes.c_uint8 * block.nbytes).from_buffer(block.data)
-        weakref.finalize(use, self._free.put, block).atexit = False
+        returns = weakref.finalize(use, self._free.put, block)
+        # When the process ends there is nothing to reuse the block.
+        returns.atexit = False
         whole = np.frombuffer(memoryview(use), np.uint8)
         arrays = []
         start = 0
-        for size, place, (shape, dtype) in zip(sizes, places, forms, strict=True):
-            part = whole[start : start + size]
+        for form in forms:
+            shape, dtype = form
+            part = whole[start : start + _bytes(form)]
             arrays.append(part.view(dtype).reshape(shape))
-            start += place
+            start += _aligned_bytes(form)
         return arrays
 
     def _block(self, size: int) -> NDArray[np.uint8]:
@@ -212,6 +213,16 @@ class Buffers:
         memory = np.empty(size + ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % ALIGNMENT
         return memory[start : start + size]
+
+
+def _bytes(form: Form) -> int:
+    shape, dtype = form
+    return math.prod(shape) * np.dtype(dtype).itemsize
+
+
+def _aligned_bytes(form: Form) -> int:
+    """Return the bytes of an array up to the next aligned place."""
+    return math.ceil(_bytes(form) / ALIGNMENT) * ALIGNMENT
 
 
 def calls(
@@ -261,10 +272,13 @@ class Loader:
         buffers: Sequence[Buffers] | None = None,
         whole: int | None = None,
     ) -> None:
+        self.steps_per_call = steps_per_call
         self._reader = reader
-        self._slices, self._workers = tuple(slices), workers
-        self._global_batch, self.steps_per_call = global_batch, steps_per_call
-        self._prefetch, self._stage = prefetch, stage
+        self._slices = tuple(slices)
+        self._workers = workers
+        self._global_batch = global_batch
+        self._prefetch = prefetch
+        self._stage = stage
         self._buffers = buffers or [Buffers() for _ in self._slices]
         self._whole = whole
 
@@ -295,8 +309,8 @@ class Loader:
         readers: list[Prefetch[Slice]] = []
         try:
             for device in range(len(self._slices)):
-                items, name = slices_of(device), f"loader {device}"
-                reader = Prefetch(items, self._prefetch, name)
+                items = slices_of(device)
+                reader = Prefetch(items, self._prefetch, f"loader {device}")
                 reader.start()
                 readers.append(reader)
             while True:
@@ -333,10 +347,12 @@ class Loader:
         epoch: int | None,
     ) -> Slice:
         first_row, end_of_batch = group[0]
+        _, end_of_call = group[-1]
         total = end_of_batch - first_row
         start, stop = self._rows_of(device, total)
-        call_rows = order[first_row : group[-1][1]]
-        inputs, targets = self._arrays(device, call_rows, max(stop - start, 1))
+        count = stop - start
+        call_rows = order[first_row:end_of_call]
+        inputs, targets = self._arrays(device, call_rows, max(count, 1))
         for step, (begin, _) in enumerate(group):
             rows = order[begin + start : begin + stop]
             if not len(rows):
@@ -349,14 +365,18 @@ class Loader:
                 map_columns(of_step, inputs),
                 map_columns(of_step, targets),
             )
-        part = Slice(inputs, targets, start, stop - start, total, first, len(group))
-        return part if self._stage is None else self._stage(part, device)
+        part = Slice(inputs, targets, start, count, total, first, len(group))
+        if self._stage is None:
+            return part
+        return self._stage(part, device)
 
     def _rows_of(self, device: int, total: int) -> tuple[int, int]:
         """Return the rows [start, stop) of a device's workers in a global batch of `total` rows."""
         first, end = self._slices[device]
         if self._whole is not None:
-            return min(first * self._whole, total), min(end * self._whole, total)
+            start = first * self._whole
+            stop = end * self._whole
+            return min(start, total), min(stop, total)
         start, _ = worker_slice(total, first, self._workers)
         _, stop = worker_slice(total, end - 1, self._workers)
         return start, stop
@@ -366,11 +386,13 @@ class Loader:
         input_forms, target_forms = self._reader.forms(call_rows)
         # The same shape also for fewer steps, so that only one function is compiled.
         depth = self.steps_per_call
+        of_inputs = leaves(input_forms)
+        of_targets = leaves(target_forms)
         forms: list[Form] = []
-        for shape, dtype in (*leaves(input_forms), *leaves(target_forms)):
+        for shape, dtype in (*of_inputs, *of_targets):
             forms.append(((depth, rows, *shape), dtype))
         arrays = self._buffers[device].take(*forms)
-        count = len(leaves(input_forms))
+        count = len(of_inputs)
         inputs = like(input_forms, arrays[:count])
         targets = like(target_forms, arrays[count:])
         return inputs, targets

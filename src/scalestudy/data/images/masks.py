@@ -82,8 +82,9 @@ class MaskValues:
             values = values[:-1]
         elif lowest < 0 or highest >= MOST_CLASSES:
             raise _unexpected(name, values)
+        all_values = self._ignoring.get(name, values)
         for value in values:
-            self._first.setdefault(value, (name, self._ignoring.get(name, values)))
+            self._first.setdefault(value, (name, all_values))
         labelled = tuple(filter(None, values))
         if labelled:
             self._values.append(labelled)
@@ -92,7 +93,9 @@ class MaskValues:
     def _is_binary(self, values: tuple[int, ...]) -> bool:
         """Whether values are 0 and full scale, and may be: 255 may also be ignored pixels of indices."""
         full = values[-1]
-        if self.indexed or full not in _FULL_SCALES or not {0, full}.issuperset(values):
+        if self.indexed or full not in _FULL_SCALES:
+            return False
+        if not {0, full}.issuperset(values):
             return False
         return full != IGNORE or not self._ignoring
 
@@ -100,9 +103,10 @@ class MaskValues:
         full = values[-1]
         self._binary.setdefault(name, values)
         for value in values:
-            self._first.setdefault(1 if value == full else 0, (name, values))
-        binary: Array = (mask == full).astype(np.uint8)
-        return binary
+            index = int(value == full)
+            self._first.setdefault(index, (name, values))
+        inside: Array = mask == full
+        return inside.astype(np.uint8)
 
     def class_names(self) -> list[str]:
         """Return the class names of the set: background and foreground, or the indices.
@@ -113,11 +117,11 @@ class MaskValues:
         present = sorted(self._first)
         for expected, value in enumerate(present):
             if value != expected and not self.indexed:
-                raise _unexpected(
-                    *self._first[value], missing=expected, present=present
-                )
+                name, values = self._first[value]
+                raise _unexpected(name, values, missing=expected, present=present)
         if len(present) > 2 and self._binary:
-            name, values = next(iter(self._binary.items()))
+            name, *_ = self._binary
+            values = self._binary[name]
             other, indices = self._first[2]
             raise UserError(
                 ACCEPTED,
@@ -139,16 +143,22 @@ class MaskValues:
     def number_objects(self) -> bool:
         """Whether values look like numbers of objects: many, without gaps in each mask, others in each."""
         runs = set()
+        highest = 0
+        total = 0
         for values in self._values:
-            first, last = values[0], values[-1]
+            first = values[0]
+            last = values[-1]
             if last - first >= len(values):
                 return False  # a gap: objects are numbered one after another
             runs.add((first, last))
+            highest = max(highest, last)
+            total += len(values)
         masks = len(self._values)
-        if masks < 2 or max(last for _, last in runs) < _OBJECTS:
+        if masks < 2 or highest < _OBJECTS:
             return False
-        mean = sum(map(len, self._values)) / masks
-        return mean >= _RUN and len(runs) >= min(_RUN, masks)
+        # Classes are the same in most masks, numbers of objects are not.
+        others_in_each = len(runs) >= min(_RUN, masks)
+        return total / masks >= _RUN and others_in_each
 
     def meaning(self) -> str:
         """Describe the meaning of the values of all masks so far, in words; empty before the first mask."""
@@ -156,10 +166,12 @@ class MaskValues:
             return ""
         present = sorted(self._first)
         if self._binary:
-            full = max(max(values) for values in self._binary.values())
+            full = max(map(max, self._binary.values()))
             return f"masks of 0 and {full}, background and foreground"
-        ignored = f", {IGNORE} counts in nothing" if self._ignoring else ""
-        return f"masks of class indices {present[0]} to {present[-1]}{ignored}"
+        meaning = f"masks of class indices {present[0]} to {present[-1]}"
+        if self._ignoring:
+            meaning += f", {IGNORE} counts in nothing"
+        return meaning
 
 
 def _unexpected(
@@ -180,9 +192,11 @@ def _unexpected(
         "Renumber the classes from 0, or make the mask binary (0 and 255); or say what each value means: "
         f"`colours = {{ {', '.join(colours)} }}` under [data]."
     )
+    # Numbers of objects have no gap, but for one between the background and the first.
+    without_gaps = values[-1] - values[0] < len(values) + 1
     if _smeared(name, values):
         action = "JPEG smears the borders of a mask: save masks as PNG."
-    elif len(values) > _MOST_CLASSES_SHOWN and values[-1] - values[0] < len(values) + 1:
+    elif len(values) > _MOST_CLASSES_SHOWN and without_gaps:
         action = f"{NUMBERED} {action}"
     return UserError(ACCEPTED, received, action)
 
@@ -192,7 +206,10 @@ def holds_indices(mask: Path) -> bool:
     try:
         with open_image(mask) as picture:
             palette = picture.mode == "P" and is_colour(picture)
-        return palette and not np.isin(read_mask(mask), (0, IGNORE)).all()
+        if not palette:
+            return False
+        values = read_mask(mask)
+        return not np.isin(values, (0, IGNORE)).all()
     except UserError:
         return False  # reading the set refuses it by name
 
@@ -233,11 +250,11 @@ class ObjectMasks:
                     f"{file} of {size} and {self.files[0]} of {first_size} pixels (height x width)",
                     "Save each mask at the size of its image.",
                 )
-            values = np.unique(mask)
+            values = tuple(np.unique(mask).tolist())
             if len(values) > 2 or (len(values) == 2 and values[0] != 0):
                 raise UserError(
                     "a binary mask for each object (0 outside, 255 or 1 inside)",
-                    f"{file} with values {_listed(tuple(values.tolist()))}",
+                    f"{file} with values {_listed(values)}",
                     "Save the mask of each object as a binary PNG.",
                 )
             inside |= mask > 0
@@ -262,6 +279,7 @@ class Colours:
 
     def __init__(self, colours: dict[str, str]) -> None:
         self.names = [name for name in colours if name.lower() != IGNORED]
+        # A table of all colours: 16 MiB, and one lookup for each pixel.
         self._index_of = np.full(1 << 24, _NONE, np.uint8)
         of_colour: dict[str, str] = {}
         for name, colour in colours.items():
@@ -297,8 +315,8 @@ class Colours:
                 f"{path} of {pixels.dtype}",
                 "Save it as 8-bit PNG.",
             )
-        pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
-        packed = _packed(pixels)
+        height, width = pixels.shape[:2]
+        packed = _packed(np.broadcast_to(pixels, (height, width, 3)))
         index: Array = self._index_of[packed]
         strange = index == _NONE
         if strange.any():
@@ -317,9 +335,10 @@ class StrangeColoursError(UserError):
     def __init__(self, pixels: dict[Path, Counter[int]], classes: int) -> None:
         self.pixels, self.classes = pixels, classes
         counts = sum(pixels.values(), Counter[int]())
-        where = str(next(iter(pixels)))
-        if len(pixels) > 1:
-            where += f" and {len(pixels) - 1} more masks"
+        first, *others = pixels
+        where = str(first)
+        if others:
+            where += f" and {len(others)} more masks"
         action = (
             f"Add them to `colours` under [data]: {_lines(counts, classes)} "
             f'("{IGNORED}" if one counts in nothing), or save PNG.'
@@ -373,13 +392,16 @@ def colours_to_name(coloured: Sequence[Path]) -> UserError:
 
 def _packed(pixels: Array) -> Array:
     """Return 0xRRGGBB of each pixel of [H, W, 3]."""
-    packed: Array = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+    # In 32 bits: 8 bits would overflow.
+    factors = np.array([1 << 16, 1 << 8, 1], np.uint32)
+    packed: Array = pixels.astype(np.uint32) @ factors
     return packed
 
 
 def _count(packed: Array) -> Counter[int]:
     values, counts = np.unique(packed, return_counts=True)
-    return Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+    pixels_of = zip(values.tolist(), counts.tolist(), strict=True)
+    return Counter(dict(pixels_of))
 
 
 def _listed_colours(counts: Counter[int]) -> str:

@@ -33,7 +33,7 @@ class TiledSource:
         whole = self._source.contents()
         sizes = whole.sizes or [whole.input_shape[:2]] * whole.count
         names = whole.names or list(map(str, range(whole.count)))
-        # The tiles of an image show the same object: a split keeps them together.
+        # The tiles of an image overlap: a split keeps them together.
         groups_of_images = whole.groups or names
         self._counts = []
         tile_names: list[str] = []

@@ -167,8 +167,9 @@ class Prepared(Record):
         return inputs, Column((), "int32", 0, 0)
 
     def _check(self) -> None:
-        for side, described in zip(("inputs", "targets"), self._described, strict=True):
-            _check_columns(self.path, side, described, self.count)
+        inputs, targets = self._described
+        _check_columns(self.path, "inputs", inputs, self.count)
+        _check_columns(self.path, "targets", targets, self.count)
         for what, texts in (("names", self.names), ("groups", self.groups)):
             if texts is not None and len(texts) != self.count:
                 raise ValueError(f"{len(texts)} {what} for {self.count} samples")
@@ -185,7 +186,8 @@ class Ragged:
     def __init__(
         self, values: npt.NDArray[Any], offsets: npt.NDArray[np.int64]
     ) -> None:
-        self.values, self.offsets = values, offsets
+        self.values = values
+        self.offsets = offsets
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -198,7 +200,9 @@ class Ragged:
     def form(self, rows: Indices) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Return shape and type of one sequence, padded to the longest of `rows` (at least one element)."""
         lengths = self.offsets[rows + 1] - self.offsets[rows]
-        return (max(1, int(lengths.max())), *self.values.shape[1:]), self.values.dtype
+        longest = max(1, int(lengths.max()))
+        shape = (longest, *self.values.shape[1:])
+        return shape, self.values.dtype
 
     def copy(self, rows: Indices, into: npt.NDArray[Any]) -> None:
         """Copy sequences to `into` (shape [rows, length, ...]), padded with zeros.
@@ -207,12 +211,17 @@ class Ragged:
             IndexError: If a row does not exist.
             ValueError: If a sequence is longer than `into`.
         """
-        if rows.min() < 0 or rows.max() >= len(self):
-            raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(self)}")
+        first = rows.min()
+        last = rows.max()
+        if first < 0 or last >= len(self):
+            raise IndexError(f"rows {first} to {last} of {len(self)}")
         for row, out in zip(rows, into, strict=True):
-            start, stop = self.offsets[row], self.offsets[row + 1]
-            out[: stop - start] = self.values[start:stop]
-            out[stop - start :] = 0
+            start = self.offsets[row]
+            stop = self.offsets[row + 1]
+            length = stop - start
+            out[:length] = self.values[start:stop]
+            # The memory is reused: it holds the values of an earlier batch.
+            out[length:] = 0
 
 
 def _opened(folder: Path, side: str, described: Described) -> Any:
@@ -233,7 +242,8 @@ def _opened(folder: Path, side: str, described: Described) -> Any:
 
 def _check_columns(folder: Path, side: str, described: Described, count: int) -> None:
     for name, column in named_columns(described):
-        file, length = folder / f"{stem(side, name)}.npy", count
+        file = folder / f"{stem(side, name)}.npy"
+        length = count
         if column.sequence:
             offsets = file.with_suffix(".offsets.npy")
             check_array(offsets, (count + 1,), np.dtype(np.int64))
@@ -261,7 +271,9 @@ def check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Non
     # Mapped, not read: only the header and the size of the file are looked at.
     array = _map(file)
     expected = array.offset + array.nbytes  # type: ignore[attr-defined]
-    if (array.shape, array.dtype) != (shape, dtype) or file.stat().st_size != expected:
+    as_described = array.shape == shape and array.dtype == dtype
+    # A file that a full disk cut off keeps its header.
+    if not as_described or file.stat().st_size != expected:
         raise ValueError(
             f"{file.name} holds {list(array.shape)} {array.dtype}, not {list(shape)} {dtype}"
         )
@@ -299,16 +311,17 @@ def weights_of(
     names = ", ".join(prepared.class_names)
     if weights == "balanced":
         counts = class_counts(prepared, rows)
-        if not counts.all():
-            missing = [
-                prepared.class_names[index] for index in np.flatnonzero(counts == 0)
-            ]
+        absent = np.flatnonzero(counts == 0)
+        if len(absent):
+            missing = [prepared.class_names[index] for index in absent]
             raise UserError(
                 'every class among the training samples, for class_weights = "balanced"',
                 f"none of {', '.join(missing)}",
                 "Set the weights, such as class_weights = [1.0, 2.0], or another seed under [data].",
             )
-        return tuple((counts.sum() / (len(counts) * counts)).tolist())
+        balanced = counts.sum() / (len(counts) * counts)
+        return tuple(balanced.tolist())
+    # With all weights 0, nothing would be learned.
     if len(weights) != prepared.classes or not any(weights):
         raise UserError(
             f"{prepared.classes} class weights, some above 0, one for each class ({names})",
@@ -321,6 +334,9 @@ def weights_of(
 def _parts(prepared: Prepared, rows: Indices) -> Iterator[npt.NDArray[Any]]:
     targets = prepared.targets
     # Some rows at a time: the labels of all masks may not fit into memory.
-    size = max(1, AT_ONCE // int(np.prod(targets.shape[1:], dtype=np.int64)))
+    labels_of_row = int(np.prod(targets.shape[1:], dtype=np.int64))
+    size = max(1, AT_ONCE // labels_of_row)
     for start in range(0, len(rows), size):
-        yield targets[np.sort(rows[start : start + size])]
+        part = rows[start : start + size]
+        # In the order of the file, which is read from disk.
+        yield targets[np.sort(part)]
