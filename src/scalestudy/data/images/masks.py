@@ -192,7 +192,7 @@ def _unexpected(
         "Renumber the classes from 0, or make the mask binary (0 and 255); or say what each value means: "
         f"`colours = {{ {', '.join(colours)} }}` under [data]."
     )
-    # Numbers of objects have no gap, but for one between the background and the first.
+    # One number at most is missing, as after an object that was deleted.
     without_gaps = values[-1] - values[0] < len(values) + 1
     if _smeared(name, values):
         action = "JPEG smears the borders of a mask: save masks as PNG."

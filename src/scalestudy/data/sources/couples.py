@@ -122,18 +122,22 @@ def _sides_at(tree: Tree, depth: int) -> list[PairedFolder]:
     """Return the files by the name of their folder at this depth, but for folders of splits."""
     of_name: dict[str, list[Located]] = defaultdict(list)
     for file, folders in tree.folders.items():
-        if len(folders) <= depth or split_in(folders[depth]):
+        if len(folders) <= depth:
             continue
+        name = folders[depth]
+        if split_in(name):
+            continue
+        others = [*folders[:depth], *folders[depth + 1 :]]
         split = ""
         shared = []
-        for other in (*folders[:depth], *folders[depth + 1 :]):
+        for other in others:
             found = split_in(other)
-            if found:
-                split = split or found
-            else:
+            if not found:
                 shared.append(other)
+            elif not split:
+                split = found
         located = Located(file, split, "/".join(shared))
-        of_name[folders[depth]].append(located)
+        of_name[name].append(located)
     return [PairedFolder(name, files) for name, files in of_name.items()]
 
 
@@ -156,10 +160,14 @@ def _couple(depth: int, one: PairedFolder, other: PairedFolder) -> Couple | None
     equal_by_chance = not _tell_more_than_numbers(pairs)
     why = ""
     if seen.one_few != seen.other_few:
-        few, many = (one, other) if seen.one_few else (other, one)
+        many, few = one, other
+        if seen.one_few:
+            many, few = other, one
+        # Where name and contents contradict each other, neither decides: the user is asked.
         contradicted = name_tells and masks is not few
         if not contradicted:
-            images, masks, why = many, few, f"{few.name}/ has few values"
+            images, masks = many, few
+            why = f"{few.name}/ has few values"
     elif equal_by_chance and not seen.one_grey:
         return None
     elif name_tells and seen.one_few:
@@ -186,19 +194,24 @@ class _Seen:
 
 def _look_at(pairs: list[tuple[Located, Located]]) -> _Seen:
     """Decode a few pairs. Of what cannot be read, nothing speaks against few values."""
-    differ, one_few, other_few = False, True, True
+    differ = False
+    one_few = True
+    other_few = True
     greys = set()
     for one, other in spread(pairs):
-        seen, partner = glance(one.file), glance(other.file)
+        seen = glance(one.file)
+        partner = glance(other.file)
         if seen is None or partner is None:
             continue
-        differ = differ or seen.size != partner.size
-        one_few = one_few and seen.few
-        other_few = other_few and partner.few
+        if seen.size != partner.size:
+            differ = True
+        if not seen.few:
+            one_few = False
+        if not partner.few:
+            other_few = False
         greys.add((seen.grey, partner.grey))
-    return _Seen(
-        differ, one_few, other_few, greys in ({(True, False)}, {(False, True)})
-    )
+    one_grey = greys in ({(True, False)}, {(False, True)})
+    return _Seen(differ, one_few, other_few, one_grey)
 
 
 def _tell_more_than_numbers(pairs: list[tuple[Located, Located]]) -> bool:
@@ -209,7 +222,9 @@ def _tell_more_than_numbers(pairs: list[tuple[Located, Located]]) -> bool:
             if role == "mask":
                 return True
     one = [located for located, _ in pairs]
-    naming = best_naming(one, [partner for _, partner in pairs])
+    other = [partner for _, partner in pairs]
+    naming = best_naming(one, other)
+    # Numbers begin again in each folder.
     names_of: dict[tuple[str, str], list[str]] = defaultdict(list)
     for located in one:
         place = located.split, located.folder
@@ -226,9 +241,12 @@ def _are_counted(names: list[str]) -> bool:
         numbers = re.findall(r"\d+", name)
         if len(numbers) != 1:
             return False
-        forms.add(re.sub(r"\d+", "#", name))
-        values.append(int(numbers[0]))
-    return len(forms) == 1 and max(values) - min(values) < 2 * len(values)
+        (number,) = numbers
+        forms.add(name.replace(number, "#"))
+        values.append(int(number))
+    if len(forms) != 1:
+        return False
+    return max(values) - min(values) < 2 * len(values)
 
 
 def _doubt(tree: Tree, couples: list[Couple]) -> UserError:

@@ -112,14 +112,18 @@ class ImageFolder:
 
     def __init__(self, root: Path, data: DataSettings, listing: Listing) -> None:
         self.kind: Kind = listing.kind
-        self.label, self.identity = root.name, str(root)
-        self._root, self._data, self._listing = root, data, listing
+        self.label = root.name
+        self.identity = str(root)
+        self._root = root
+        self._data = data
+        self._listing = listing
         self._fit = Fit.of(data)
         self._form: Form | None = None
         self._values = MaskValues()
         self._doubtful: set[Path] = set()
         self._remarks: list[str] = []
-        self._lowest, self._highest = np.inf, -np.inf
+        self._lowest = np.inf
+        self._highest = -np.inf
         if self.kind == "classes":
             require_classes(listing.classes, str(root))
         require_two(len(listing.samples), str(root))
@@ -140,23 +144,27 @@ class ImageFolder:
         # If EXIF turns a photograph, only its size shows whether its mask was drawn upright.
         self._doubtful = {header.path for header in headers if header.doubtful}
         masks = [sample.target for sample in samples if isinstance(sample.target, Path)]
-        self._values = MaskValues(indexed=any(map(holds_indices, masks[:MASKS_TRIED])))
+        indexed = any(map(holds_indices, masks[:MASKS_TRIED]))
+        self._values = MaskValues(indexed=indexed)
         if not self._colours:
             refuse_coloured(masks)
-        self._form = form = common_form(headers, self._data.value_range)
+        form = common_form(headers, self._data.value_range)
+        self._form = form
+        formats = describe_headers(headers)
+        # 8-bit images alone, grey or coloured, are what everybody expects: no remark.
         kinds = {(header.dtype, header.channels) for header in headers}
         if kinds not in ({(np.dtype(np.uint8), 1)}, {(np.dtype(np.uint8), 3)}):
             words = {1: "grey", 3: "colour"}
             kind = words.get(form.channels, f"{form.channels} channels")
-            self._remarks.append(
-                f"images of {describe_headers(headers)}, stored as {form.dtype} {kind}"
-            )
+            self._remarks.append(f"images of {formats}, stored as {form.dtype} {kind}")
         names = [image.relative_to(self._root).as_posix() for image in images]
         sizes = [header.size for header in headers]
         size = self._fit.size
-        if size is None:
+        if size is None and self._data.tile:
             # Images that are cut into tiles may differ in size.
-            size = sizes[0] if self._data.tile else self._one_size(headers)
+            size = sizes[0]
+        elif size is None:
+            size = self._one_size(headers)
         pads = self.kind == "masks" and any(map(self._fit.pads, sizes))
         return Contents(
             count=len(samples),
@@ -168,7 +176,7 @@ class ImageFolder:
             ignore=IGNORE if pads else None,
             groups=self._listing.groups,
             sizes=sizes,
-            formats=describe_headers(headers),
+            formats=formats,
         )
 
     def rows(self) -> Iterator[Sample]:
@@ -184,17 +192,22 @@ class ImageFolder:
         if self._highest >= self._lowest:
             how = "as they are"
             hint = "; value_range = [LOW, HIGH] under [data] would scale them"
-            if given := self._data.value_range:
-                how, hint = f"with {given[0]:g} to {given[1]:g} as 0 to 1", ""
+            if self._data.value_range:
+                low, high = self._data.value_range
+                how = f"with {low:g} to {high:g} as 0 to 1"
+                hint = ""
             remarks.append(
                 f"values are stored as float32 {how}: models see {self._lowest:.4g} to {self._highest:.4g}{hint}"
             )
         meaning = self._values.meaning()
         if self._colours:
             meaning = f"masks of the {len(self._colours.names)} `colours`"
-        understood = "; ".join(filter(None, (self._listing.understood, meaning)))
+        understood = filter(None, (self._listing.understood, meaning))
         return SourceFindings(
-            self._listing.left_out, understood, tuple(remarks), tuple(self._doubts())
+            self._listing.left_out,
+            "; ".join(understood),
+            tuple(remarks),
+            tuple(self._doubts()),
         )
 
     def _doubts(self) -> Iterator[Doubt]:
@@ -223,21 +236,23 @@ class ImageFolder:
 
     def _decode(self, sample: ListedSample) -> tuple[ListedSample, Array, Array | int]:
         image = self._image(sample.image)
-        if isinstance(sample.target, str):
-            return sample, self._fit.image(image), self._index[sample.target]
-        mask = self._mask(sample.target)
-        if mask.shape != image.shape[:2]:
+        target = sample.target
+        if isinstance(target, str):
+            return sample, self._fit.image(image), self._index[target]
+        mask = self._mask(target)
+        size = image.shape[:2]
+        if mask.shape != size:
             raise UserError(
                 "a mask as large as its image",
-                f"{sample.target} of {_shown(mask.shape)} for {sample.image} of {_shown(image.shape[:2])} "
+                f"{target} of {_shown(mask.shape)} for {sample.image} of {_shown(size)} "
                 "pixels (height x width)",
                 "Save the mask at the size of its image.",
             )
         if sample.image in self._doubtful:
             raise UserError(
                 "images stored upright, like their masks",
-                f"{sample.image}, which is turned by its EXIF orientation; of {_shown(image.shape[:2])} "
-                f"pixels both ways, {sample.target} may lie either way on it",
+                f"{sample.image}, which is turned by its EXIF orientation; of {_shown(size)} "
+                f"pixels both ways, {target} may lie either way on it",
                 "Save the image upright without that tag, and check that the mask fits.",
             )
         return sample, self._fit.image(image), mask
@@ -259,12 +274,16 @@ class ImageFolder:
         return image
 
     def _one_size(self, headers: Sequence[Header]) -> Size:
-        first = headers[0]
-        sizes = Counter(header.size for header in headers)
-        if len(sizes) == 1:
+        first_of: dict[Size, Header] = {}
+        for header in headers:
+            first_of.setdefault(header.size, header)
+        first, *others = first_of.values()
+        if not others:
             return first.size
-        other = next(header for header in headers if header.size != first.size)
-        [((height, width), _)] = sizes.most_common(1)
+        other = others[0]
+        # The most frequent size leaves most images as they are.
+        counts = Counter(header.size for header in headers)
+        [((height, width), _)] = counts.most_common(1)
         action = f"Add `image_size = [{height}, {width}]` (or a size of your choice) under [data]"
         if self.kind == "masks":
             action += ", or `tile` to cut them"
@@ -277,4 +296,5 @@ class ImageFolder:
 
 
 def _shown(size: tuple[Any, ...]) -> str:
-    return f"{size[0]} x {size[1]}"
+    height, width = size
+    return f"{height} x {width}"

@@ -51,7 +51,7 @@ def columns_that_would_do(table: Path, tree: Tree) -> TableColumns | None:
         return None
     cells = {}
     for name in filter(None, rows[0]):
-        cells[name] = [(row[name] or "").strip() for row in rows]
+        cells[name] = [_cell(row, name) for row in rows]
     file = _column_of_files(cells, tree)
     if file is None:
         return None
@@ -62,18 +62,20 @@ def columns_that_would_do(table: Path, tree: Tree) -> TableColumns | None:
     if not labels:
         return None
     labels.sort(key=lambda name: len(set(cells[name])))
-    usual = _plain(file) in _COLUMN_NAMES["file_column"].split()
-    return TableColumns(file, usual, labels)
+    usual_names = _COLUMN_NAMES["file_column"].split()
+    return TableColumns(file, _plain(file) in usual_names, labels)
 
 
 def _column_of_files(cells: Mapping[str, list[str]], tree: Tree) -> str | None:
     """Return the column that names most images; None if none names images in half of its rows."""
     index = _index(tree)
-    best, most = None, 0
+    best = None
+    most = 0
     for name, column in cells.items():
-        found = sum(bool(_files(cell, index)) for cell in column)
+        found = len([cell for cell in column if _files(cell, index)])
         if found > most and 2 * found >= len(column):
-            best, most = name, found
+            best = name
+            most = found
     return best
 
 
@@ -91,14 +93,16 @@ def column_names(table: Path) -> str:
 
 def _may_be_classes(cells: list[str]) -> bool:
     values = set(cells)
-    repeat = 2 <= len(values) <= max(2, len(cells) // 2)
-    return repeat and "" not in values and not hold_decimals(cells)
+    most = max(2, len(cells) // 2)
+    if not 2 <= len(values) <= most:
+        return False
+    return "" not in values and not hold_decimals(cells)
 
 
 def hold_decimals(values: Collection[str]) -> bool:
     """Whether most of these texts are numbers with decimals: 0.37, 12,5."""
-    decimals = sum(_DECIMAL.fullmatch(value) is not None for value in values)
-    return 2 * decimals > len(values)
+    decimals = list(filter(_DECIMAL.fullmatch, values))
+    return 2 * len(decimals) > len(values)
 
 
 def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:
@@ -124,7 +128,9 @@ def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:
             )
         found.append(given or _first_usual(usual.split(), names))
     file, label = found
-    return (file, label) if file and label else None
+    if file and label:
+        return file, label
+    return None
 
 
 def _first_usual(usual: Iterable[str], names: Sequence[str]) -> str | None:
@@ -139,6 +145,12 @@ def _first_usual(usual: Iterable[str], names: Sequence[str]) -> str | None:
 
 def _plain(name: str) -> str:
     return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _cell(row: Mapping[str, str], column: str) -> str:
+    # None if the row has fewer cells than the first line.
+    written = row[column] or ""
+    return written.strip()
 
 
 def _rows(text: str) -> "csv.DictReader[str]":
@@ -169,6 +181,7 @@ def list_table(
         if not label:
             missing.append(f"{written} (no class)")
             continue
+        # A table may name a file several times, if its class is the same.
         before = samples.setdefault(image, ListedSample(image, label))
         if before.target != label:
             raise UserError(
@@ -183,23 +196,28 @@ def list_table(
             f"Put the files under {tree.root}, or remove their rows; `file_column` and `label_column` under "
             "[data] name other columns.",
         )
-    where = f"files in the column {columns[0]!r}, classes in the column {columns[1]!r}"
+    file, label = columns
+    where = f"files in the column {file!r}, classes in the column {label!r}"
     return list(samples.values()), f"{table.name}: {where}"
 
 
 def _read(table: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    file_column, label_column = columns
     try:
         for row in _rows(table.read_text(encoding="utf-8-sig")):
+            # `DictReader` puts the cells beyond the first line's columns under None.
             if None in row:
-                raise ValueError(
-                    f"a row with more cells than columns: {', '.join(map(str, row.values()))}"
-                )
-            file, label = ((row[name] or "").strip() for name in columns)
+                cells = ", ".join(map(str, row.values()))
+                raise ValueError(f"a row with more cells than columns: {cells}")
+            file = _cell(row, file_column)
+            label = _cell(row, label_column)
             yield file, composed(label)
     except (OSError, ValueError, csv.Error) as error:
-        received = f"{table}: {str(error).splitlines()[0]}"
+        reason, *_ = str(error).splitlines()
         raise UserError(
-            "a table in UTF-8 that can be read", received, "Correct the table."
+            "a table in UTF-8 that can be read",
+            f"{table}: {reason}",
+            "Correct the table.",
         ) from error
 
 
@@ -218,8 +236,10 @@ def _index(tree: Tree) -> dict[str, list[Path]]:
 
 def _files(written: str, index: dict[str, list[Path]]) -> list[Path]:
     """Find images by their path relative to the source, else by their name alone."""
-    name = composed(written).replace("\\", "/").lower()
-    return index.get(name) or index.get(name.rpartition("/")[2]) or []
+    # Tables written on Windows have backslashes.
+    path = composed(written).replace("\\", "/").lower()
+    _, _, name = path.rpartition("/")
+    return index.get(path) or index.get(name) or []
 
 
 def _find(written: str, index: dict[str, list[Path]], table: Path) -> Path | None:
@@ -230,4 +250,6 @@ def _find(written: str, index: dict[str, list[Path]], table: Path) -> Path | Non
             " and ".join(map(str, files[:2])),
             "Write paths relative to the source, with extensions.",
         )
-    return files[0] if files else None
+    if not files:
+        return None
+    return files[0]
