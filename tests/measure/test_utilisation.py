@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import fields
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from fake_nvml import cards, mixed
 from scalestudy.hardware.gpu_load import Load
 from scalestudy.measure import utilisation
-from scalestudy.measure.utilisation import WIDTH, DeviceUse, Usage, Utilisation
+from scalestudy.measure.utilisation import DeviceUse, Usage, Utilisation
+
+WIDTH = len(fields(DeviceUse))
 
 
 def used(*looks, seconds=2.0, windows=1):

@@ -16,12 +16,15 @@ class PhaseClock:
 
     def __init__(self, started: float | None = None) -> None:
         self.heartbeat = Heartbeat()
-        self.started = time.time() if started is None else started
+        now = time.time()
+        self.started = now
+        # A monotonic clock: the time of day may be set while a run trains.
         self._origin = time.perf_counter()
         self.seconds: dict[str, float] = {}
         self._inner: list[float] = []
         if started is not None:
-            before = max(0.0, time.time() - started)
+            self.started = started
+            before = max(0.0, now - started)
             self.seconds["start-up"] = before
             self._origin -= before
 
@@ -56,9 +59,8 @@ class PhaseClock:
         """Add the results of an earlier process: its `phases()` and its `wall`."""
         self._origin -= wall
         for name, seconds in phases.items():
-            if (
-                name != "other"
-            ):  # what is left of the wall time, which `phases` computes afresh
+            # "other" is what is left of the wall time, which `phases` computes afresh.
+            if name != "other":
                 self._count(name, seconds)
 
     @property

@@ -37,7 +37,14 @@ class Heartbeat:
     """The latest mark of a process. It is replaced atomically, so other threads can read it."""
 
     def __init__(self) -> None:
-        self.last = ProgressMark(0, "start-up", 0, 0, time.monotonic(), 0.0)
+        self.last = ProgressMark(
+            number=0,
+            phase="start-up",
+            epoch=0,
+            step=0,
+            since=time.monotonic(),
+            slowest=0.0,
+        )
 
     def enter(self, phase: str) -> None:
         """Mark that the process has entered `phase`."""
@@ -50,9 +57,17 @@ class Heartbeat:
 
     def step(self, epoch: int, step: int, phase: str) -> None:
         """Mark that `step` steps of `epoch` are done and the process has entered `phase`."""
-        last, now = self.last, time.monotonic()
+        last = self.last
+        now = time.monotonic()
         slowest = last.slowest
         if last.phase in STEPS:
             slowest = max(slowest, now - last.since)
         # One assignment, so that a thread that reads meanwhile never sees half of a mark.
-        self.last = ProgressMark(last.number + 1, phase, epoch, step, now, slowest)
+        self.last = ProgressMark(
+            number=last.number + 1,
+            phase=phase,
+            epoch=epoch,
+            step=step,
+            since=now,
+            slowest=slowest,
+        )

@@ -27,38 +27,55 @@ def first_hung(
         if rank not in known:
             return Hang(rank=rank, seconds=seconds, lives=False)
     living = _living(before, after)
-    candidates = _candidates(after, living)
-    fewest = min(sign.marks for sign in candidates)
-    behind = [sign for sign in candidates if sign.marks == fewest]
+    behind = _furthest_behind(_candidates(after, living))
     # Of ranks at the same position, those that are stopped keep the living ones waiting.
-    stopped = [sign for sign in behind if sign.rank not in living]
+    stopped = _without(behind, living)
     blamed = stopped or behind
-    first = min(blamed, key=lambda sign: sign.rank)
+    first = min(blamed, key=_rank)
     hang = _hang_at(first, seconds, lives=not stopped)
     if len(blamed) > 1:
+        # Nothing tells which of them the others wait for: a guess would send the user to a healthy node.
         return hang.model_copy(update={"rank": None, "host": ""})
     return hang
 
 
 def _candidates(signs: Sequence[Sign], living: set[int]) -> Sequence[Sign]:
     """Return the heartbeats among which to search: serving processes that stopped, else all others."""
-    serving = [sign for sign in signs if sign.phase == SERVING]
-    stopped = [sign for sign in serving if sign.rank not in living]
-    if stopped:
-        return stopped
-    computing = [sign for sign in signs if sign.phase != SERVING]
-    return computing or signs
+    serving = []
+    computing = []
+    for sign in signs:
+        if sign.phase == SERVING:
+            serving.append(sign)
+        else:
+            computing.append(sign)
+    return _without(serving, living) or computing or signs
+
+
+def _furthest_behind(signs: Sequence[Sign]) -> list[Sign]:
+    fewest = min(signs, key=_marks).marks
+    return [sign for sign in signs if sign.marks == fewest]
+
+
+def _without(signs: Sequence[Sign], ranks: set[int]) -> list[Sign]:
+    return [sign for sign in signs if sign.rank not in ranks]
+
+
+def _rank(sign: Sign) -> int:
+    return sign.rank
+
+
+def _marks(sign: Sign) -> int:
+    return sign.marks
 
 
 def first_stopped(
     before: Sequence[Sign], after: Sequence[Sign], seconds: float
 ) -> Hang | None:
     """Return the rank furthest behind among those that are not alive; see `first_hung`."""
-    living = _living(before, after)
-    stopped = [sign for sign in after if sign.rank not in living]
+    stopped = _without(after, _living(before, after))
     if not stopped:
         return None
-    first = min(stopped, key=lambda sign: (sign.marks, sign.rank))
+    first = min(_furthest_behind(stopped), key=_rank)
     return _hang_at(first, seconds, lives=False)
 
 
@@ -76,9 +93,12 @@ def _hang_at(sign: Sign, seconds: float, *, lives: bool) -> Hang:
 
 def _living(before: Sequence[Sign], after: Sequence[Sign]) -> set[int]:
     """Return the ranks that have written a heartbeat between two readings."""
-    earlier = {sign.rank: sign.written for sign in before}
+    earlier: dict[int, float] = {}
+    for sign in before:
+        earlier[sign.rank] = sign.written
     living = set()
     for sign in after:
+        # Compared for equality only: each time is one of the rank's own host.
         if sign.written != earlier.get(sign.rank):
             living.add(sign.rank)
     return living

@@ -18,10 +18,15 @@ def stalled_seconds(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
     """
     if not signs:
         return 0, False
-    last = max(signs, key=lambda sign: _unmoved(sign, now))
+    last = _longest_unmoved(signs, now)
     seconds = _unmoved(last, now)
+    # A rank may rightly be slow: the limit of its phase says how slow.
     long = max(SILENT, last.due / 4)
-    return int(seconds) // 5 * 5, seconds > long
+    return _in_steps(seconds), seconds > long
+
+
+def _longest_unmoved(signs: Sequence[Sign], now: float) -> Sign:
+    return max(signs, key=lambda sign: _unmoved(sign, now))
 
 
 def _unmoved(sign: Sign, now: float) -> float:
@@ -48,7 +53,7 @@ def describe_silence(signs: Sequence[Sign], now: float) -> str:
             f"no sign of life of rank {mute.rank} on {mute.host} for {_since(seconds)}: "
             "its process is stopped, or its node is gone"
         )
-    behind = max(signs, key=lambda sign: _unmoved(sign, now))
+    behind = _longest_unmoved(signs, now)
     since = _since(_unmoved(behind, now))
     return (
         f"no progress of rank {behind.rank} on {behind.host} for {since}: "
@@ -57,7 +62,12 @@ def describe_silence(signs: Sequence[Sign], now: float) -> str:
 
 
 def _since(seconds: float) -> str:
-    return units.duration(int(seconds) // 5 * 5)
+    return units.duration(_in_steps(seconds))
+
+
+def _in_steps(seconds: float) -> int:
+    """Return seconds in steps of 5: a display that changes every second says no more."""
+    return int(seconds) // 5 * 5
 
 
 def describe_hang(hang: Hang) -> str:

@@ -52,18 +52,21 @@ class DeviceUse:
         both samples, so energy is integrated by the trapezoidal rule.
         """
         self._seconds += seconds
+        powers = []
         for load in (before, after):
             self.memory = _most(self.memory, load.memory)
             self.total = _most(self.total, load.total)
+            if load.power is not None:
+                powers.append(load.power)
         if after.busy is not None:
             self._busy += after.busy * seconds
             self._busy_seconds += seconds
         if after.traffic is not None:
             self._traffic += after.traffic * seconds
             self._traffic_seconds += seconds
-        powers = [load.power for load in (before, after) if load.power is not None]
         if powers:
-            self._drawn += sum(powers) / len(powers) * seconds
+            mean = sum(powers) / len(powers)
+            self._drawn += mean * seconds
             self._drawn_seconds += seconds
         else:
             self._without_power += 1
@@ -77,7 +80,7 @@ class DeviceUse:
         self._counted += last.energy - first.energy
 
     def row(self) -> list[float]:
-        """Return all fields as `WIDTH` numbers."""
+        """Return all fields as numbers, in their order."""
         return [float(getattr(self, field.name)) for field in fields(self)]
 
     def after(self, earlier: "DeviceUse") -> "DeviceUse":
@@ -120,10 +123,6 @@ class DeviceUse:
         return None, None
 
 
-WIDTH = len(fields(DeviceUse))
-"""Length of `DeviceUse.row`."""
-
-
 @dataclass(frozen=True)
 class Usage:
     """Resources used by one process.
@@ -146,20 +145,25 @@ class Usage:
     def of(cls, row: Sequence[float]) -> "Usage":
         """Create the usage from a result of `row`."""
         node, peak_memory, core_seconds, cpu_seconds, *rest = map(float, row)
-        starts = range(0, len(rest), WIDTH)
-        gpus = tuple(DeviceUse(*rest[start : start + WIDTH]) for start in starts)
-        return cls(bool(node), peak_memory, core_seconds, cpu_seconds, gpus)
+        width = len(fields(DeviceUse))
+        gpus = []
+        for start in range(0, len(rest), width):
+            of_gpu = rest[start : start + width]
+            gpus.append(DeviceUse(*of_gpu))
+        return cls(bool(node), peak_memory, core_seconds, cpu_seconds, tuple(gpus))
 
     def row(self) -> list[float]:
         """Return all values as numbers. The length depends only on the number of GPUs."""
-        gpus = [number for gpu in self.gpus for number in gpu.row()]
-        return [
+        # Numbers of one length, since all ranks gather them in one array.
+        row = [
             float(self.node),
             self.peak_memory,
             self.core_seconds,
             self.cpu_seconds,
-            *gpus,
         ]
+        for gpu in self.gpus:
+            row += gpu.row()
+        return row
 
     def after(self, earlier: "Usage") -> "Usage":
         """Return this usage plus that of the `earlier` process, which must have the same number of GPUs."""
@@ -192,6 +196,13 @@ def _mean(total: float, seconds: float) -> float | None:
     if not seconds:
         return None
     return total / seconds
+
+
+def _known(value: int | None) -> float:
+    """Return a value as a number; NaN if it is unknown."""
+    if value is None:
+        return math.nan
+    return float(value)
 
 
 def _most(one: float, other: float | None) -> float:
@@ -253,8 +264,11 @@ class Utilisation:
         with self._lock:
             self._begin()
         if self._uses and self._sampler is None:
+            # A daemon: it never ends, and must not keep alive a process that does.
             self._sampler = threading.Thread(
-                target=self._sample, name="utilisation", daemon=True
+                target=self._sample,
+                name="utilisation",
+                daemon=True,
             )
             self._sampler.start()
         return self
@@ -277,17 +291,19 @@ class Utilisation:
             if self._open.is_set():
                 self._end()
                 self._begin()
-            for use, (allocated, reserved) in zip(
-                self._uses, self._memory(), strict=False
-            ):
-                use.allocated = math.nan if allocated is None else float(allocated)
-                use.reserved = math.nan if reserved is None else float(reserved)
+            # Not strict: an engine that reports no memory returns an empty list.
+            for use, peaks in zip(self._uses, self._memory(), strict=False):
+                allocated, reserved = peaks
+                use.allocated = _known(allocated)
+                use.reserved = _known(reserved)
+            # Copies, since the sampler goes on adding to its own.
+            copies = [DeviceUse(*use.row()) for use in self._uses]
             usage = Usage(
-                self._node,
-                float(peak_memory()),
-                self._core_seconds,
-                self._cpu_seconds,
-                tuple(DeviceUse(*use.row()) for use in self._uses),
+                node=self._node,
+                peak_memory=float(peak_memory()),
+                core_seconds=self._core_seconds,
+                cpu_seconds=self._cpu_seconds,
+                gpus=tuple(copies),
             )
         if self._earlier is None:
             return usage
@@ -310,28 +326,33 @@ class Utilisation:
         return {}
 
     def _begin(self) -> None:
-        self._began, self._cpu_began = time.perf_counter(), time.process_time()
+        self._began = time.perf_counter()
+        self._cpu_began = time.process_time()
         if self._uses:
-            self._first = self._last = self._load.look()
+            self._first = self._load.look()
+            self._last = self._first
             self._looked = time.perf_counter()
         self._open.set()
 
     def _end(self) -> None:
         self._cpu_seconds += time.process_time() - self._cpu_began
-        self._core_seconds += (time.perf_counter() - self._began) * self._cpus
+        seconds = time.perf_counter() - self._began
+        self._core_seconds += seconds * self._cpus
         self._open.clear()
         if self._uses:
             self._look()
-            for use, first, last in zip(
-                self._uses, self._first, self._last, strict=True
-            ):
+            windows = zip(self._uses, self._first, self._last, strict=True)
+            for use, first, last in windows:
                 use.window(first, last)
 
     def _look(self) -> None:
-        loads, now = self._load.look(), time.perf_counter()
+        loads = self._load.look()
+        now = time.perf_counter()
+        seconds = now - self._looked
         for use, before, after in zip(self._uses, self._last, loads, strict=True):
-            use.stretch(before, after, now - self._looked)
-        self._last, self._looked = loads, now
+            use.stretch(before, after, seconds)
+        self._last = loads
+        self._looked = now
 
     def _sample(self) -> None:
         while True:

@@ -43,7 +43,11 @@ def extend_limit(mark: ProgressMark, due: float, signs: Sequence[Sign]) -> float
     For example, only rank 0 runs callbacks and writes checkpoints, and the others wait for it in their next
     step.
     """
-    return max([due, *(sign.due for sign in signs if sign.marks < mark.number)])
+    longest = due
+    for sign in signs:
+        if sign.marks < mark.number:
+            longest = max(longest, sign.due)
+    return longest
 
 
 class Watchdog:
@@ -66,16 +70,16 @@ class Watchdog:
         heartbeat: Heartbeat,
         progress_timeout: float,
     ) -> None:
-        self._folder, self._rank, self._size, self._heartbeat = (
-            folder,
-            rank,
-            size,
-            heartbeat,
-        )
+        self._folder = folder
+        self._rank = rank
+        self._size = size
+        self._heartbeat = heartbeat
         self._progress_timeout = progress_timeout
-        self.interval = max(EVERY_IN_JOB if folder.in_job else EVERY, size / AT_MOST)
+        every = EVERY_IN_JOB if folder.in_job else EVERY
+        self.interval = max(every, size / AT_MOST)
         self._unchanged = ProgressTimer(LOOKS * self.interval)
-        self._host, self._pid = socket.gethostname(), os.getpid()
+        self._host = socket.gethostname()
+        self._pid = os.getpid()
         self._alarm = folder.path / "signs" / "alarm"
 
     def start(self) -> None:
@@ -89,16 +93,16 @@ class Watchdog:
         reports the error.
         """
         before = self._signs()
+        if self._raised() or not before:
+            return
         written = [sign.written for sign in before]
         # Clocks of hosts are compared only to decide whether to check further.
-        if (
-            self._raised()
-            or not written
-            or max(written) - min(written) < LATE * self.interval
-        ):
+        apart = max(written) - min(written)
+        if apart < LATE * self.interval:
             return
-        time.sleep(LOOKS * self.interval)
-        seconds = max(written) - min(written) + LOOKS * self.interval
+        wait = LOOKS * self.interval
+        time.sleep(wait)
+        seconds = apart + wait
         hang = first_stopped(before, self._signs(), seconds)
         if hang is not None:
             with contextlib.suppress(OSError):
@@ -147,13 +151,17 @@ class Watchdog:
 
     def _end(self, due: float) -> None:
         """Make every rank write its stacks, and record which rank hung first, unless another rank has."""
-        seconds, first = self._unchanged.seconds, not self._raised()
+        seconds = self._unchanged.seconds
+        looks = LOOKS
+        if self._raised():
+            # The rank that raised the alarm records the hang; only if it fails to, this one does.
+            looks = 2 * LOOKS
         with contextlib.suppress(OSError):
             self._alarm.touch()
         faulthandler.cancel_dump_traceback_later()
         faulthandler.dump_traceback(file=sys.__stderr__ or 2)
         before = self._signs()
-        for _ in range(LOOKS if first else 2 * LOOKS):
+        for _ in range(looks):
             time.sleep(self.interval)
             self._look()
             if self._folder.hang():
