@@ -63,13 +63,16 @@ def split_ignored(targets: Any, ignore: int | None) -> tuple[Any, Any]:
         return targets, None
     ops = keras.ops
     valid = ops.cast(targets, "int64") != ignore  # int32 would run on the host
-    return ops.where(valid, targets, ops.zeros_like(targets)), valid
+    zeros = ops.zeros_like(targets)
+    return ops.where(valid, targets, zeros), valid
 
 
 def is_of(targets: Any, classes: int) -> Any:
     """Return a boolean one-hot encoding of labels, shape [..., classes]."""
-    indices = keras.ops.expand_dims(keras.ops.cast(targets, "int64"), -1)
-    return keras.ops.equal(indices, constant(tuple(range(classes)), indices))
+    ops = keras.ops
+    indices = ops.expand_dims(ops.cast(targets, "int64"), -1)
+    numbers = constant(tuple(range(classes)), indices)
+    return ops.equal(indices, numbers)
 
 
 def likeliest(outputs: Any) -> Any:
@@ -81,7 +84,8 @@ def likeliest(outputs: Any) -> Any:
     if outputs.shape[-1] == 1:
         return ops.cast(outputs[..., 0] >= 0.5, "int64")
     # Keras's argmax of floats checks signs in int32; argmax of booleans does not.
-    best = ops.equal(outputs, ops.max(outputs, axis=-1, keepdims=True))
+    highest = ops.max(outputs, axis=-1, keepdims=True)
+    best = ops.equal(outputs, highest)
     return ops.cast(ops.argmax(best, axis=-1), "int64")
 
 
@@ -106,9 +110,10 @@ def total(truths: Any) -> Any:
     axes = len(truths.shape) - 1
     rows = ops.cast(truths, "float32")
     if axes > 1:
-        rows = ops.sum(rows, axis=axes - 1)
         axes -= 1
-    return ops.sum(ops.cast(rows, "float64"), axis=tuple(range(axes)))
+        rows = ops.sum(rows, axis=axes)
+    wide = ops.cast(rows, "float64")
+    return ops.sum(wide, axis=tuple(range(axes)))
 
 
 def mean_over_rest(losses: Any) -> Any:
@@ -127,7 +132,8 @@ def cross_entropy(data: DataInfo) -> Loss:
 
     def losses(targets: Any, outputs: Any) -> Any:
         targets, valid = split_ignored(targets, data.ignore)
-        return _average(data, targets, valid, _entropies(targets, outputs))
+        entropies = _entropies(targets, outputs)
+        return _average(data, targets, valid, entropies)
 
     return losses
 
@@ -143,7 +149,8 @@ def focal(data: DataInfo, *, gamma: float = 2.0) -> Loss:
         targets, valid = split_ignored(targets, data.ignore)
         entropies = _entropies(targets, outputs)
         # 1 − p_t, accurate for small values
-        wrong = ops.maximum(-ops.expm1(-entropies), constant(TINY, entropies))
+        wrong = -ops.expm1(-entropies)
+        wrong = ops.maximum(wrong, constant(TINY, entropies))
         return _average(data, targets, valid, wrong**gamma * entropies)
 
     return losses
@@ -178,7 +185,9 @@ def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
             true = ops.sum(true, axis=axes)
             outputs = ops.sum(outputs, axis=axes)
         # Halved above and below: of equal sums, the quotient is then exactly 1.
-        mean = both + 0.5 * (outputs - both) + 0.5 * (true - both)
+        outputs_alone = 0.5 * (outputs - both)
+        true_alone = 0.5 * (true - both)
+        mean = both + outputs_alone + true_alone
         index = (both + half) / (mean + half)
         return ops.mean(1.0 - index, axis=-1)
 
@@ -187,9 +196,10 @@ def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
 
 def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
     """Return the weighted sum of losses."""
-    parts = [
-        (term.weight, NAMED.get(term.name)(data, **term.parameters)) for term in terms
-    ]
+    parts = []
+    for term in terms:
+        make = NAMED.get(term.name)
+        parts.append((term.weight, make(data, **term.parameters)))
 
     def losses(targets: Any, outputs: Any) -> Any:
         values = []
@@ -198,7 +208,9 @@ def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
             if weight != 1:  # a product by 1 would be an operator in each step
                 value = weight * value
             values.append(value)
-        return sum(values[1:], values[0])
+        first, *others = values
+        # `sum` alone would begin with 0, one more operator.
+        return sum(others, first)
 
     return losses
 
@@ -227,11 +239,13 @@ def _average(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
     if data.class_weights is not None:
         weights = constant(data.class_weights, losses)
         classes = ops.cast(is_of(targets, data.classes), losses.dtype)
-
-        losses = losses * ops.sum(classes * weights, axis=-1)
+        weight_of_label = ops.sum(classes * weights, axis=-1)
+        losses = losses * weight_of_label
     if valid is None:
         return mean_over_rest(losses)
     counted = ops.cast(valid, losses.dtype)
     rest = tuple(range(1, len(losses.shape)))
-    labels = ops.maximum(ops.sum(counted, axis=rest), constant(1, losses))
-    return ops.sum(losses * counted, axis=rest) / labels
+    labels = ops.sum(counted, axis=rest)
+    # At least 1: a sample whose labels are all ignored has a loss of 0, not of 0/0.
+    divisor = ops.maximum(labels, constant(1, losses))
+    return ops.sum(losses * counted, axis=rest) / divisor

@@ -89,22 +89,14 @@ class Overlap(ClassMetric):
         """Add a batch: classes [B] or [B, H, W], outputs [..., 1] or [..., classes]; no weights."""
         ops = keras.ops
         y_true, valid = split_ignored(y_true, self.ignore)
-        if self.classes != 2:
+        if self.classes == 2:
+            true = ops.expand_dims(ops.cast(y_true, "int64") == 1, -1)
+            predicted = _predicted_foreground(y_pred)
+        else:
             true = is_of(y_true, self.classes)
             predicted = is_of(likeliest(y_pred), self.classes)
-        else:
-            true = ops.expand_dims(ops.cast(y_true, "int64") == 1, -1)
-            if y_pred.shape[-1] == 1:
-                predicted = y_pred >= 0.5
-            else:
-                predicted = ops.expand_dims(likeliest(y_pred) == 1, -1)
         if valid is None:
-            rows = ops.shape(y_true)[0]
-            if not isinstance(
-                rows, int
-            ):  # a tensor, in a graph for batches of any size
-                rows = ops.cast(rows, "float64")
-            seen = np.prod(y_true.shape[1:], dtype="float64") * rows
+            seen = _number_of_labels(y_true)
         else:
             valid = ops.expand_dims(valid, -1)
             true = ops.logical_and(true, valid)
@@ -125,7 +117,10 @@ class Overlap(ClassMetric):
 
     def _counts(self) -> tuple[Values, Values, Values]:
         array = keras.ops.convert_to_numpy
-        return array(self.intersection), array(self.true), array(self.predicted)
+        both = array(self.intersection)
+        true = array(self.true)
+        predicted = array(self.predicted)
+        return both, true, predicted
 
     def result(self) -> Any:
         """Return the metric, a scalar."""
@@ -141,9 +136,11 @@ class Overlap(ClassMetric):
             # Only the foreground is counted; the background is all the rest.
             seen = float(keras.ops.convert_to_numpy(self.seen))
             neither = seen - true - predicted + both
+            not_true = seen - true
+            not_predicted = seen - predicted
             both = np.concatenate([neither, both])
-            true = np.concatenate([seen - true, true])
-            predicted = np.concatenate([seen - predicted, predicted])
+            true = np.concatenate([not_true, true])
+            predicted = np.concatenate([not_predicted, predicted])
         parts = {}
         for index, value in enumerate(self._of_classes(both, true, predicted)):
             if np.isfinite(value):
@@ -151,10 +148,27 @@ class Overlap(ClassMetric):
         return parts
 
 
+def _predicted_foreground(outputs: Any) -> Any:
+    """Return where the second of two classes is predicted, shape [..., 1]."""
+    if outputs.shape[-1] == 1:
+        return outputs >= 0.5
+    return keras.ops.expand_dims(likeliest(outputs) == 1, -1)
+
+
+def _number_of_labels(targets: Any) -> Any:
+    rows = keras.ops.shape(targets)[0]
+    if not isinstance(rows, int):
+        # A tensor, in a graph for batches of any size.
+        rows = keras.ops.cast(rows, "float64")
+    return np.prod(targets.shape[1:], dtype="float64") * rows
+
+
 def ratio(above: Values, below: Values, occurring: Values) -> Values:
     """Return `above` / `below`, 0 where `below` is 0, and NaN for classes that do not occur."""
-    safe = np.where(below > 0, below, 1.0)
-    values = np.where(below > 0, above / safe, 0.0)
+    positive = below > 0
+    # Not divided by 0 anywhere: `where` computes both of its values.
+    safe = np.where(positive, below, 1.0)
+    values = np.where(positive, above / safe, 0.0)
     return np.where(occurring > 0, values, np.nan)
 
 
@@ -167,7 +181,8 @@ class IoU(Overlap):
 
     def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         union = true + predicted - both
-        return np.where(union > 0, (both + 1.0) / (union + 1.0), np.nan)
+        values = (both + 1.0) / (union + 1.0)
+        return np.where(union > 0, values, np.nan)
 
     def result(self) -> Any:
         """Return the IoU, a scalar."""
@@ -204,7 +219,8 @@ class Accuracy(ClassMetric):
     """Share of labels whose most probable class is the true one; 0 without labels."""
 
     def _make_sums(self) -> None:
-        self.sum, self.seen = self.sums("sum"), self.sums("seen")
+        self.sum = self.sums("sum")
+        self.seen = self.sums("seen")
 
     def _right(self, true: Any, outputs: Any) -> Any:
         """Return a boolean for each label, of the shape of `true`."""
@@ -218,9 +234,11 @@ class Accuracy(ClassMetric):
         counted = valid
         if valid is None:
             counted = ops.ones_like(right)
+        # An axis of one class for `total`, which sums over all axes but the last.
         hits = ops.expand_dims(ops.logical_and(right, counted), -1)
+        labels = ops.expand_dims(counted, -1)
         self.sum.assign(self.sum + total(hits)[0])
-        self.seen.assign(self.seen + total(ops.expand_dims(counted, -1))[0])
+        self.seen.assign(self.seen + total(labels)[0])
 
     def result(self) -> Any:
         """Return the share, a scalar."""

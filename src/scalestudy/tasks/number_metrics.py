@@ -29,13 +29,22 @@ class Errors(keras.Metric):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch; `sample_weight` is ignored."""
         ops = keras.ops
-        true = ops.cast(ops.reshape(y_true, (-1,)), "float64")
-        error = ops.cast(ops.reshape(y_pred, (-1,)), "float64") - true
-        self.count.assign_add(ops.sum(ops.ones_like(true)))
-        self.absolute.assign_add(ops.sum(ops.abs(error)))
-        self.squared.assign_add(ops.sum(ops.square(error)))
-        self.targets.assign_add(ops.sum(true))
-        self.target_squares.assign_add(ops.sum(ops.square(true)))
+        true = _flat(y_true)
+        error = _flat(y_pred) - true
+        # From a tensor: in a graph for batches of any size, the number of values is unknown.
+        ones = ops.ones_like(true)
+        for variable, values in (
+            (self.count, ones),
+            (self.absolute, ops.abs(error)),
+            (self.squared, ops.square(error)),
+            (self.targets, true),
+            (self.target_squares, ops.square(true)),
+        ):
+            variable.assign_add(ops.sum(values))
+
+
+def _flat(values: Any) -> Any:
+    return keras.ops.cast(keras.ops.reshape(values, (-1,)), "float64")
 
 
 class Mae(Errors):
@@ -61,6 +70,8 @@ class R2(Errors):
 
     def result(self) -> Any:
         """Return the coefficient: 1 is perfect, 0 as good as predicting the mean."""
+        ops = keras.ops
         # From sums alone, which workers can add up.
-        scatter = self.target_squares - keras.ops.square(self.targets) / self.count
-        return keras.ops.where(scatter > 0, 1 - self.squared / scatter, 0.0)
+        scatter = self.target_squares - ops.square(self.targets) / self.count
+        coefficient = 1 - self.squared / scatter
+        return ops.where(scatter > 0, coefficient, 0.0)

@@ -34,16 +34,21 @@ class RowMetric(keras.Metric):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch; `sample_weight` is ignored."""
         ops = keras.ops
-        outputs = ops.reshape(y_pred, (-1, self._units))
-        if math.prod(y_true.shape[1:]) == math.prod(y_pred.shape[1:]):
-            self.metric.update_state(ops.reshape(y_true, (-1, self._units)), outputs)
+        row = (-1, self._units)
+        outputs = ops.reshape(y_pred, row)
+        target_values = math.prod(y_true.shape[1:])
+        output_values = math.prod(y_pred.shape[1:])
+        if target_values == output_values:
+            targets = ops.reshape(y_true, row)
+            self.metric.update_state(targets, outputs)
             return
         labels = ops.reshape(y_true, (-1,))
-        rows = ops.one_hot(ops.cast(labels, "int32"), self._units, dtype=self.dtype)
+        indices = ops.cast(labels, "int32")
+        rows = ops.one_hot(indices, self._units, dtype=self.dtype)
         if self._ignore is not None:
             # A row of zeros is of no class, in targets and outputs: it counts in nothing.
-            counts = ops.cast(ops.expand_dims(labels != self._ignore, 1), outputs.dtype)
-            outputs = outputs * counts
+            counted = ops.expand_dims(labels != self._ignore, 1)
+            outputs = outputs * ops.cast(counted, outputs.dtype)
         self.metric.update_state(rows, outputs)
 
     def result(self) -> Any:
@@ -68,9 +73,12 @@ def with_rows(
 ) -> dict[str, keras.Metric]:
     """Return metrics with those of rows wrapped, for the symbolic outputs of a model with a single output."""
     flat = keras.tree.flatten(outputs)
-    if len(flat) != 1 or not flat[0].shape[1:]:
+    if len(flat) != 1:
         return metrics
-    units = flat[0].shape[-1]
+    shape = flat[0].shape
+    if not shape[1:]:
+        return metrics
+    units = shape[-1]
     fitted = dict(metrics)
     for name, metric in metrics.items():
         if isinstance(metric, OF_ROWS):
