@@ -25,12 +25,14 @@ def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
         UserError: The settings differ; the error lists every key.
     """
     study, points = stored
-    task_now = new[0].task
-    if _moved(study.task, task_now, path):
+    study_now, _ = new
+    if _moved(study.task, study_now.task, path):
         # Its defaults are read where it is now.
-        study = Study.model_validate(study.model_dump() | {"task": task_now})
-        stored = study, points
-    sentences = list(dict.fromkeys(differences(stored, new, path)))
+        values = study.model_dump()
+        values["task"] = study_now.task
+        stored = Study.model_validate(values), points
+    # A dictionary, since the same key may differ in several points.
+    sentences = dict.fromkeys(differences(stored, new, path))
     if sentences:
         raise UserError(
             f"the study that made {path}",
@@ -46,22 +48,29 @@ def differences(
 
     Files that were moved together with the results folder `folder` do not differ.
     """
-    swept = before[0].sweep.other.keys()
-    asked_for = after[0].sweep.other.keys()
+    study_before, points_before = before
+    study_after, points_after = after
+    swept = study_before.sweep.other.keys()
+    asked_for = study_after.sweep.other.keys()
     for name in sorted(swept ^ asked_for):
         where = "the folder" if name in swept else "the study file"
         yield f"{name} is swept in {where} only"
     # Folders of software and data, and the progress timeout, cannot change a result.
     ignored = {"data.cache", *swept, *asked_for}
-    ignored |= {f"launch.{key}" for key in NOT_TIMED}
-    pairs = [(settings_of(before[0]), settings_of(after[0]))]
-    points = {point.name: point for point in before[1]}
-    for point in after[1]:
-        if point.name in points:
-            pairs.append((_settings(points[point.name]), _settings(point)))
+    for key in NOT_TIMED:
+        ignored.add(f"launch.{key}")
+    pairs = [(settings_of(study_before), settings_of(study_after))]
+    before_by_name = {point.name: point for point in points_before}
+    for point in points_after:
+        # A point of one study alone is a value that was added under [sweep], or taken out.
+        if point.name in before_by_name:
+            same_before = before_by_name[point.name]
+            pairs.append((_settings(same_before), _settings(point)))
     for old, now in pairs:
-        for key in sorted((old.keys() | now.keys()) - ignored):
-            stored, asked = old.get(key), now.get(key)
+        keys = old.keys() | now.keys()
+        for key in sorted(keys - ignored):
+            stored = old.get(key)
+            asked = now.get(key)
             if stored == asked:
                 continue
             if folder and key in PATHS and _moved(stored, asked, folder):
@@ -76,10 +85,12 @@ def _moved(before: Any, after: Any, folder: Path) -> bool:
     """
     if not isinstance(before, str) or not isinstance(after, str):
         return False
-    old, new = Path(before), Path(after)
+    old = Path(before)
+    new = Path(after)
     if old == new or not old.is_absolute() or not new.is_absolute():
         return False
-    inside = new.relative_to(os.path.commonpath([new, folder.absolute()])).parts
+    common = os.path.commonpath([new, folder.absolute()])
+    inside = new.relative_to(common).parts
     if not inside or old.parts[-len(inside) :] != inside:
         return False
     if not old.exists():
@@ -89,20 +100,24 @@ def _moved(before: Any, after: Any, folder: Path) -> bool:
 
 
 def _word(value: Any) -> str:
-    return "not set" if value is None else shown(value)
+    if value is None:
+        return "not set"
+    return shown(value)
 
 
 def settings_of(study: Study) -> dict[str, Any]:
     """Settings of a study by dotted key, with defaults filled in; JSON values."""
     source = study.data.source or study.defaults.source
     data = study.data.model_copy(update={"source": source})
-    sections = {
-        "data": data,
-        "train": study.defaults.complete_train(study.train),
-        "launch": study.launch,
-    }
-    values = {name: model.model_dump(mode="json") for name, model in sections.items()}
-    return _flatten({"task": study.task} | values)
+    train = study.defaults.complete_train(study.train)
+    return _flatten(
+        {
+            "task": study.task,
+            "data": data.model_dump(mode="json"),
+            "train": train.model_dump(mode="json"),
+            "launch": study.launch.model_dump(mode="json"),
+        }
+    )
 
 
 def _settings(point: Point) -> dict[str, Any]:

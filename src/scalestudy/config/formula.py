@@ -22,7 +22,8 @@ class WrongValue(ValueError):
 
     def __init__(self, expected: str, action: str = "") -> None:
         super().__init__(expected)
-        self.expected, self.action = expected, action
+        self.expected = expected
+        self.action = action
 
 
 class WrongFormula(WrongValue):
@@ -35,7 +36,9 @@ class WrongFormula(WrongValue):
 def suggestion(word: str, known: Iterable[str]) -> str | None:
     """The known word that the user probably meant."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return close[0] if close else None
+    if not close:
+        return None
+    return close[0]
 
 
 class Range(NamedTuple):
@@ -55,13 +58,19 @@ class Range(NamedTuple):
     def allowed(self, value: Value | None) -> Value | None:
         """Return the value in the type of the default, or None if the parameter does not accept it."""
         if self.words:
-            return value if value in self.words else None
+            if value in self.words:
+                return value
+            return None
         whole = isinstance(self.default, int)
-        if not isinstance(value, int | float) or (whole and isinstance(value, float)):
+        if not isinstance(value, int | float):
+            return None
+        if whole and isinstance(value, float):
             return None
         if not self.low <= value <= self.high:
             return None
-        return value if whole else float(value)
+        if whole:
+            return value
+        return float(value)
 
 
 class FormulaTerm(NamedTuple):
@@ -91,12 +100,14 @@ def parse_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
     Raises:
         WrongFormula: The text is not such a sum.
     """
-    node, terms = _expression(text, what), []
+    node = _expression(text, what)
+    terms = []
     # `a + b + c` is parsed as `(a + b) + c`, so the last term comes first.
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         terms.append(_weigh(node.right, known, what))
         node = node.left
-    return (_weigh(node, known, what), *reversed(terms))
+    first = _weigh(node, known, what)
+    return (first, *reversed(terms))
 
 
 def parse_call(text: str, known: Known, what: str) -> FormulaTerm:
@@ -116,14 +127,17 @@ def parse_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
     node = _expression(f"({text},)", what)
     if not isinstance(node, ast.Tuple):
         raise WrongFormula(EXAMPLES[what])
-    return tuple(_term(element, known, what) for element in node.elts)
+    return tuple([_term(element, known, what) for element in node.elts])
 
 
 def write_call(text: str) -> str:
     """The first name in a text, known or not; "" if there is none."""
+    # The e of `1e-3` is no name.
     without_exponents = re.sub(r"\d[eE][-+]?\d", "", text)
     match = re.search(r"[A-Za-z_]\w*", without_exponents, re.ASCII)
-    return match[0] if match else ""
+    if match is None:
+        return ""
+    return match[0]
 
 
 def is_formula(text: str, known: Known) -> bool:
@@ -143,7 +157,7 @@ def _expression(text: str, what: str) -> ast.expr:
 
 def _weigh(node: ast.expr, known: Known, what: str) -> FormulaTerm:
     """A term, optionally with a factor before it."""
-    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
         return _term(node, known, what)
     weight = _literal(node.left)
     if not isinstance(weight, int | float):
@@ -154,38 +168,49 @@ def _weigh(node: ast.expr, known: Known, what: str) -> FormulaTerm:
 
 
 def _term(node: ast.expr, known: Known, what: str) -> FormulaTerm:
-    name = node.func if isinstance(node, ast.Call) else node
-    if not isinstance(name, ast.Name):
-        raise WrongFormula(EXAMPLES[what])
-    if name.id not in known:
-        listed = f"`{name.id}` is unknown; choose from {', '.join(known)}."
-        raise WrongFormula(f"a known {what}", _did_you_mean(name.id, known, listed))
-    ranges = known[name.id]
-    listed = f"(it has {', '.join(ranges) or 'none'}),"
-    arguments: list[tuple[str, ast.expr]] = []
+    called: ast.expr = node
+    positional: list[ast.expr] = []
+    keywords: list[ast.keyword] = []
     if isinstance(node, ast.Call):
-        most = len(ranges) if what == "operation" else 0
-        if len(node.args) > most:
-            raise WrongFormula(f"parameters of {name.id} by name {listed}")
-        arguments += zip(ranges, node.args, strict=False)
-        for keyword in node.keywords:
-            arguments.append((str(keyword.arg), keyword.value))
+        called = node.func
+        positional = node.args
+        keywords = node.keywords
+    if not isinstance(called, ast.Name):
+        raise WrongFormula(EXAMPLES[what])
+    name = called.id
+    if name not in known:
+        listed = f"`{name}` is unknown; choose from {', '.join(known)}."
+        raise WrongFormula(f"a known {what}", _did_you_mean(name, known, listed))
+    ranges = known[name]
+    it_has = ", ".join(ranges) or "none"
+    listed = f"(it has {it_has}),"
+    # Operations have few parameters in a known order; of a loss or metric a bare number says little.
+    most = len(ranges) if what == "operation" else 0
+    if len(positional) > most:
+        raise WrongFormula(f"parameters of {name} by name {listed}")
+    arguments: list[tuple[str, ast.expr]] = []
+    arguments += zip(ranges, positional, strict=False)
+    for keyword in keywords:
+        arguments.append((str(keyword.arg), keyword.value))
     parameters: dict[str, Value] = {}
     for parameter, argument in arguments:
         if parameter not in ranges or parameter in parameters:
             action = _did_you_mean(parameter, ranges, f"Remove {parameter}.")
-            raise WrongFormula(f"each parameter of {name.id} once {listed}", action)
-        value = ranges[parameter].allowed(_literal(argument))
+            raise WrongFormula(f"each parameter of {name} once {listed}", action)
+        accepted = ranges[parameter]
+        value = accepted.allowed(_literal(argument))
         if value is None:
             action = f"Correct {parameter}={ast.unparse(argument)}."
-            raise WrongFormula(f"{parameter}={ranges[parameter]} for {name.id}", action)
+            raise WrongFormula(f"{parameter}={accepted} for {name}", action)
         parameters[parameter] = value
-    return FormulaTerm(name.id, parameters)
+    return FormulaTerm(name, parameters)
 
 
 def _did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     close = suggestion(word, known)
-    return f"Did you mean `{close}`?" if close else otherwise
+    if close is None:
+        return otherwise
+    return f"Did you mean `{close}`?"
 
 
 def _literal(node: ast.expr) -> Value | None:
@@ -197,4 +222,7 @@ def _literal(node: ast.expr) -> Value | None:
     except (ValueError, TypeError, RecursionError, MemoryError):
         return None
     # By type, since True is an int too.
-    return value if type(value) in (int, float, str) else None
+    if type(value) not in (int, float, str):
+        return None
+    literal: Value = value
+    return literal

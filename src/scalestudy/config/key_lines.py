@@ -24,33 +24,41 @@ class KeyLines:
         table = ""
         # At line feeds alone, as tomllib counts lines.
         for number, row in enumerate(text.split("\n"), start=1):
-            if header := _HEADER.match(row):
-                name = table = _bare(header[1])
-            elif key := _KEY.match(row):
-                name = ".".join(part for part in (table, _bare(key[1])) if part)
+            header = _HEADER.match(row)
+            key = _KEY.match(row)
+            if header:
+                table = _bare(header[1])
+                name = table
+            elif key:
+                in_table = filter(None, (table, _bare(key[1])))
+                name = ".".join(in_table)
             else:
                 continue
             # Also for the tables around a key, which may have no line of their own.
             while name:
                 lines.setdefault(name, number)
-                name = name.rpartition(".")[0]
+                name, _, _ = name.rpartition(".")
         return cls(file, lines)
 
     def at(self, *names: str) -> str:
         """The line of the first name that has one, as " (study.toml, line 4)"; "" without a file."""
         if not self.file:
             return ""
-        line = next((self.lines[name] for name in names if name in self.lines), None)
-        return f" ({self.file})" if line is None else f" ({self.file}, line {line})"
+        for name in names:
+            if name in self.lines:
+                return f" ({self.file}, line {self.lines[name]})"
+        return f" ({self.file})"
 
     def of(self, *keys: str) -> str:
         """The line of the first of a study's keys that has one, under [sweep] or in its own section."""
         names = []
         for key in keys:
-            last = key.rpartition(".")[2]
+            _, _, last = key.rpartition(".")
+            # First where the sweep varies the key: there its value comes from.
             names += [f"sweep.{key}", f"sweep.{last}", key]
         return self.at(*names)
 
 
 def _bare(name: str) -> str:
-    return ".".join(part.strip(" \"'") for part in name.split("."))
+    parts = [part.strip(" \"'") for part in name.split(".")]
+    return ".".join(parts)

@@ -15,8 +15,11 @@ def what_instead(kind: Kind, name: str) -> str | None:
         kind: "study" for keys of study files, "site" for those of site profiles, "options" or "commands".
         name: A dotted key, an option behind its command ("run --order"), or a command.
     """
-    action = removed().get(kind, {}).get(name)
-    return f"`{name}` was removed: {action}." if action else None
+    actions = removed().get(kind, {})
+    action = actions.get(name)
+    if not action:
+        return None
+    return f"`{name}` was removed: {action}."
 
 
 def key_instead(key: str) -> str | None:
@@ -24,12 +27,19 @@ def key_instead(key: str) -> str | None:
 
     Keys of site profiles count, since people write them into study files.
     """
-    last = key.rpartition(".")[2]
+    last = _last_part(key)
     for name in removed()["study"]:
-        if name.rpartition(".")[2] == last:
+        if _last_part(name) == last:
             return what_instead("study", name)
     instead = what_instead("site", last)
-    return f"Of the keys of site profiles, {instead}" if instead else None
+    if not instead:
+        return None
+    return f"Of the keys of site profiles, {instead}"
+
+
+def _last_part(key: str) -> str:
+    _, _, last = key.rpartition(".")
+    return last
 
 
 @cache
