@@ -2,8 +2,12 @@
 
 import itertools
 import re
+from collections.abc import Sequence
+from typing import TypeVar
 
 from scalestudy.util.errors import UserError
+
+Item = TypeVar("Item")
 
 _RANGES = r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*"
 _ELEMENT = re.compile(rf"(?:[A-Za-z0-9._-]|\[{_RANGES}\])+", re.ASCII)
@@ -25,14 +29,20 @@ def expand_hosts(text: str) -> list[str]:
     for element in _ELEMENT.findall(text):
         # Plain parts and the contents of brackets alternate.
         parts = re.split(r"\[(.*?)\]", element)
-        plain, brackets = parts[::2], [_numbers(part, text) for part in parts[1::2]]
+        plain = parts[::2]
+        brackets = [_numbers(part, text) for part in parts[1::2]]
         # `product` varies its last argument fastest: all but the last bracket are given in reverse.
-        order = [*brackets[-2::-1], *brackets[-1:]]
-        for chosen in itertools.product(*order):
-            numbers = [*chosen[-2::-1], *chosen[-1:], ""]
-            pairs = zip(plain, numbers, strict=True)
-            hosts.append("".join(part + number for part, number in pairs))
+        for chosen in itertools.product(*_all_but_last_reversed(brackets)):
+            numbers = _all_but_last_reversed(chosen)
+            host = ""
+            for part, number in zip(plain, [*numbers, ""], strict=True):
+                host += part + number
+            hosts.append(host)
     return hosts
+
+
+def _all_but_last_reversed(items: Sequence[Item]) -> list[Item]:
+    return [*items[-2::-1], *items[-1:]]
 
 
 def _numbers(bracket: str, text: str) -> list[str]:
@@ -42,7 +52,9 @@ def _numbers(bracket: str, text: str) -> list[str]:
         first, last = int(low), int(high or low)
         if first > last:
             raise _malformed(f"the range {part!r} in {text!r}")
-        numbers += [str(number).zfill(len(low)) for number in range(first, last + 1)]
+        width = len(low)  # as Slurm: `05-12` keeps its zeros
+        for number in range(first, last + 1):
+            numbers.append(str(number).zfill(width))
     return numbers
 
 
@@ -63,12 +75,16 @@ def tasks_per_node(text: str) -> list[int]:
     counts: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part, re.ASCII)
-        nodes = int(match[2] or 1) if match else 0
-        if match is None or nodes == 0:
+        tasks = 0
+        nodes = 0
+        if match:
+            tasks = int(match[1])
+            nodes = int(match[2] or 1)
+        if nodes == 0:
             raise UserError(
                 "Slurm's tasks per node, such as 2(x3),1",
                 repr(text),
                 "Use the value of SLURM_TASKS_PER_NODE.",
             )
-        counts += [int(match[1])] * nodes
+        counts += [tasks] * nodes
     return counts

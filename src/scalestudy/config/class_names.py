@@ -14,8 +14,10 @@ def class_suffixes(class_names: Sequence[str]) -> list[str]:
     for index, word in enumerate(words):
         # Different names may give one word, or none: `n/a` and `n a`, or `+` and `-`.
         if not word or words.count(word) > 1:
-            word = f"{word}_{index}".lstrip("_")
-        suffixes.append(word)
+            word_and_index = f"{word}_{index}"
+            suffixes.append(word_and_index.lstrip("_"))
+        else:
+            suffixes.append(word)
     return suffixes
 
 

@@ -58,9 +58,7 @@ class Range(NamedTuple):
     def allowed(self, value: Value | None) -> Value | None:
         """Return the value in the type of the default, or None if the parameter does not accept it."""
         if self.words:
-            if value in self.words:
-                return value
-            return None
+            return value if value in self.words else None
         whole = isinstance(self.default, int)
         if not isinstance(value, int | float):
             return None
@@ -68,9 +66,7 @@ class Range(NamedTuple):
             return None
         if not self.low <= value <= self.high:
             return None
-        if whole:
-            return value
-        return float(value)
+        return value if whole else float(value)
 
 
 class FormulaTerm(NamedTuple):
@@ -184,7 +180,7 @@ def _term(node: ast.expr, known: Known, what: str) -> FormulaTerm:
     ranges = known[name]
     it_has = ", ".join(ranges) or "none"
     listed = f"(it has {it_has}),"
-    # Operations have few parameters in a known order; of a loss or metric a bare number says little.
+    # Operations alone take parameters without names: `rotate(15)`.
     most = len(ranges) if what == "operation" else 0
     if len(positional) > most:
         raise WrongFormula(f"parameters of {name} by name {listed}")

@@ -72,16 +72,20 @@ def deal_cores(
     dealt: list[list[int]] = [[] for _ in near]
 
     def deal(gpu: int, wanted: Sequence[int]) -> None:
-        taken = wanted[: count - len(dealt[gpu])]
+        missing = count - len(dealt[gpu])
+        taken = wanted[:missing]
         dealt[gpu] += taken
         for cpu in taken:
             left.remove(cpu)
 
+    def near_and_granted(gpu: int) -> int:
+        return len(set(near[gpu]).intersection(granted))
+
+    every_gpu = range(len(near))
     # The GPU with the fewest near CPUs chooses first; distant CPUs are assigned only after all near ones.
-    choices = [len(set(cpus) & set(granted)) for cpus in near]
-    for gpu in sorted(range(len(near)), key=choices.__getitem__):
+    for gpu in sorted(every_gpu, key=near_and_granted):
         deal(gpu, [cpu for cpu in left if cpu in near[gpu]])
-    for gpu in range(len(near)):
+    for gpu in every_gpu:
         deal(gpu, left)
     order = list(granted).index
     return [sorted(share, key=order) for share in dealt]
@@ -89,15 +93,18 @@ def deal_cores(
 
 def core_by_core(granted: Iterable[int], system: Path = SYSTEM) -> list[int]:
     """Sort the granted CPUs so that the threads of a core are adjacent and a share has whole cores."""
-    return sorted(granted, key=lambda cpu: (_first_of_core(cpu, system), cpu))
+    by_number = sorted(granted)
+    return sorted(by_number, key=lambda cpu: _first_of_core(cpu, system))
 
 
 def _first_of_core(cpu: int, system: Path) -> int:
     """Return the lowest CPU of the core that a CPU is a thread of."""
     topology = system / "cpu" / f"cpu{cpu}" / "topology"
+    # Containers and other systems may have no such file: then each CPU counts as a core.
     with contextlib.suppress(OSError, ValueError):
         text = (topology / "thread_siblings_list").read_text()
-        return int(re.split("[,-]", text)[0])  # "3,67" or "6-7"
+        first, *_ = re.split("[,-]", text)  # "3,67" or "6-7"
+        return int(first)
     return cpu
 
 
@@ -107,16 +114,20 @@ def use_by_others(cores: Collection[int]) -> tuple[float, float]:
     The CPU time of ended child processes of this process, with their descendants, does not count.
     """
     own = os.times()
-    return time.monotonic(), _busy(cores) - own.children_user - own.children_system
+    now = time.monotonic()
+    busy = _busy(cores)
+    return now, busy - own.children_user - own.children_system
 
 
 def share_of_others(before: tuple[float, float], cores: Collection[int]) -> float:
     """Return the share of these cores' time that others used since `before`, from `use_by_others`."""
     began, used_before = before
     now, used = use_by_others(cores)
-    available = max(now - began, 1e-9) * len(cores)
+    seconds = max(now - began, 1e-9)
+    available = seconds * len(cores)
     # The kernel counts in ticks, so that short times may give shares beyond 0 and 1.
-    return min(1.0, max(0.0, used - used_before) / available)
+    used_since = max(0.0, used - used_before)
+    return min(1.0, used_since / available)
 
 
 def _busy(cores: Collection[int]) -> float:
@@ -126,7 +137,8 @@ def _busy(cores: Collection[int]) -> float:
     for core in cores:
         if core >= len(every):
             continue
-        for name, value in every[core]._asdict().items():
+        times = every[core]._asdict()
+        for name, value in times.items():
             if name not in NOT_BUSY:
                 seconds += value
     return seconds

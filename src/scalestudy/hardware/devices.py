@@ -54,7 +54,10 @@ def gpus_of_node() -> int:
     """Count this machine's GPUs, or their MIG instances, including hidden ones; 0 without a driver."""
     count = 0
     for gpu in read_gpus():
-        count += 1 if gpu.instances is None else len(gpu.instances)
+        if gpu.instances is None:
+            count += 1
+        else:
+            count += len(gpu.instances)
     return count
 
 
@@ -72,6 +75,7 @@ def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
     every = read_gpus()
     names = visible_names(environment)
     if names is None:
+        # With MIG on and no instance, a GPU computes nothing.
         names = [str(gpu.index) for gpu in every if gpu.instances != ()]
     return resolve_gpus(names, every)
 
@@ -93,7 +97,8 @@ def open_devices(nvml: Library) -> list[tuple[Gpu, Handle]]:
     """Return all GPUs that can be opened, with their NVML handles. GPUs that fail are skipped."""
     gpus: list[tuple[Gpu, Handle]] = []
     index = 0
-    for number in range(int(ask(nvml, "nvmlDeviceGetCount", otherwise=0))):
+    count = int(ask(nvml, "nvmlDeviceGetCount", otherwise=0))
+    for number in range(count):
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(number)
             uuid = _uuid(nvml, handle)
@@ -102,7 +107,8 @@ def open_devices(nvml: Library) -> list[tuple[Gpu, Handle]]:
             if error.value != nvml.NVML_ERROR_NO_PERMISSION:
                 index += 1
             continue
-        gpus.append((_gpu(nvml, handle, index, uuid), handle))
+        gpu = _gpu(nvml, handle, index, uuid)
+        gpus.append((gpu, handle))
         index += 1
     return gpus
 
@@ -123,18 +129,21 @@ def _uuid(nvml: Library, handle: Handle) -> str:
 
 def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
     words = ask(nvml, "nvmlDeviceGetCpuAffinity", handle, 64, otherwise=())
+    name = ask(nvml, "nvmlDeviceGetName", handle, otherwise="GPU")
     gpu = Gpu(
         index=index,
         uuid=uuid,
-        name=text(ask(nvml, "nvmlDeviceGetName", handle, otherwise="GPU")),
+        name=text(name),
         memory=_memory(nvml, handle),
         cpus=set_bits(words),
     )
     capability = ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
     if capability is not None:
-        gpu = replace(gpu, capability=(int(capability[0]), int(capability[1])))
-    mode = ask(nvml, "nvmlDeviceGetMigMode", handle, otherwise=(0, 0))
-    if mode[0] != getattr(nvml, "NVML_DEVICE_MIG_ENABLE", 1):
+        major, minor = capability
+        gpu = replace(gpu, capability=(int(major), int(minor)))
+    # The mode now, and the one after the next reset.
+    mode, _ = ask(nvml, "nvmlDeviceGetMigMode", handle, otherwise=(0, 0))
+    if mode != getattr(nvml, "NVML_DEVICE_MIG_ENABLE", 1):
         return gpu
     return replace(gpu, instances=tuple(_instances(nvml, handle, gpu)))
 
@@ -158,16 +167,20 @@ def _instances(nvml: Library, handle: Handle, whole: Gpu) -> list[Gpu]:
 
 def _memory(nvml: Library, handle: Handle) -> int | None:
     memory = ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
-    return None if memory is None else int(memory.total)
+    if memory is None:
+        return None
+    return int(memory.total)
 
 
 def set_bits(words: Any) -> tuple[int, ...]:
     """Return the indices of the set bits, from the lowest bit of the first word: NVML's form of CPU sets."""
     found = []
     for position, word in enumerate(words):
+        first = position * 64
         for bit in range(64):
-            if int(word) >> bit & 1:
-                found.append(position * 64 + bit)
+            is_set = int(word) >> bit & 1
+            if is_set:
+                found.append(first + bit)
     return tuple(found)
 
 
@@ -221,7 +234,9 @@ def _find_instance(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
 
 
 def _only(gpus: Sequence[Gpu]) -> Gpu | None:
-    return gpus[0] if len(gpus) == 1 else None
+    if len(gpus) != 1:
+        return None
+    return gpus[0]
 
 
 def dealt(
@@ -234,17 +249,22 @@ def dealt(
     last yields `NO_DEVICE`, rather than another process's GPU. `gpus` are those that the environment resolves
     to; empty without NVML.
     """
-    given = visible_names(environment) if environment.get(VISIBLE) else None
+    given = None
+    if environment.get(VISIBLE):
+        given = visible_names(environment)
     names = [gpu.uuid for gpu in gpus]
     if not names or not all(names):
         if given is None:
-            return [str(place) for place in places]
+            return list(map(str, places))
         names = given
     if given is not None and len(given) == len(places) == 1:
         places = [0]
     chosen = []
     for place in places:
-        chosen.append(names[place] if place < len(names) else NO_DEVICE)
+        if place < len(names):
+            chosen.append(names[place])
+        else:
+            chosen.append(NO_DEVICE)
     return chosen
 
 

@@ -74,11 +74,12 @@ class CallbackDecisions:
     def _agree(self, stop: bool) -> bool:
         # One sum for both decisions; only rank 0 adds to it.
         rate = self._trainer.rate
+        first = self._group.rank == 0
         mine = np.zeros(2, np.float64)
-        if self._group.rank == 0:
+        if first:
             mine[:] = stop, rate or 0.0
         asked, agreed = self._group.host_sum(mine)
-        if rate is not None and self._group.rank != 0:
+        if rate is not None and not first:
             self._trainer.set_rate(float(agreed))
         return bool(asked)
 
@@ -102,7 +103,8 @@ def gather(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
 
 def scatter(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) -> Values:
     """Return this process's part of what `gathered` returned, possibly in another process."""
-    common = sum(not variable.own for variable in trainer.state.variables)
+    own = [variable for variable in trainer.state.variables if variable.own]
+    common = len(trainer.state.variables) - len(own)
     mine = []
     for rows in values[common:]:
         of_ranks = np.split(rows, group.size)
@@ -134,10 +136,15 @@ def digests_of_model(trainer: Trainer) -> tuple[str, str]:
     Runs of one row have the same shapes, and at the same seed the same initial values; else the task depends
     on something that is not part of the study, such as a file that it reads.
     """
-    weights = trainer.state.weights()[0]
-    shapes = json.dumps([[*value.shape, value.dtype.name] for value in weights])
-    of_shapes = hashlib.sha256(shapes.encode()).hexdigest()
-    return of_shapes, _digest(weights).tobytes().hex()
+    # Of one copy: `digests_of_copies` compares them all.
+    weights, *_ = trainer.state.weights()
+    shapes = []
+    for value in weights:
+        shapes.append([*value.shape, value.dtype.name])
+    text = json.dumps(shapes)
+    of_shapes = hashlib.sha256(text.encode()).hexdigest()
+    of_values = _digest(weights).tobytes().hex()
+    return of_shapes, of_values
 
 
 def _digest(values: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:

@@ -31,8 +31,9 @@ def measure_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> Ch
     """Measure `Chance` over `samples` (rows, shape [M])."""
     if not prepared.classes:
         return Chance(None, len(samples))
-    labels = len(samples) * int(np.prod(prepared.targets.shape[1:]))
-    return Chance(constant_quality(trainer, prepared, samples), labels)
+    labels_of_sample = int(np.prod(prepared.targets.shape[1:]))
+    quality = constant_quality(trainer, prepared, samples)
+    return Chance(quality, len(samples) * labels_of_sample)
 
 
 def constant_quality(
@@ -54,9 +55,11 @@ def constant_quality(
     tried = 1
     if len(shares) == 2:
         tried = 2  # the foreground, by which masks are judged, is often the rarer class
-    frequent = np.argsort(-shares, kind="stable")[:tried]
+    # Stable, so that of equally frequent classes the first is tried on every machine.
+    by_share = np.argsort(-shares, kind="stable")
+    certain = np.eye(len(shares))[by_share[:tried]]
     best: float | None = None
-    for answer in (*np.eye(len(shares))[frequent], shares):
+    for answer in (*certain, shares):
         value = trainer.constant(_parts(prepared, samples), answer)
         if value is None or better is None or not np.isfinite(value):
             continue
@@ -67,7 +70,9 @@ def constant_quality(
 
 def _parts(prepared: Prepared, samples: Indices) -> Iterator[NDArray[np.generic]]:
     targets = prepared.targets
-    outputs = int(np.prod(targets.shape[1:])) * prepared.classes
-    size = max(1, AT_ONCE // outputs)
+    labels_of_sample = int(np.prod(targets.shape[1:]))
+    outputs_of_sample = labels_of_sample * prepared.classes
+    size = max(1, AT_ONCE // outputs_of_sample)
     for start in range(0, len(samples), size):
-        yield targets[np.sort(samples[start : start + size])]
+        part = samples[start : start + size]
+        yield targets[np.sort(part)]
