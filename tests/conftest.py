@@ -108,9 +108,9 @@ def framework() -> Any:
     """
     import tensorflow as tf
 
-    from scalestudy.engines.tensorflow.engine import set_up
+    from scalestudy.engines.tensorflow.engine import configure_tensorflow
 
-    set_up(cpu_devices=DEVICES)
+    configure_tensorflow(cpu_devices=DEVICES)
     return tf
 
 

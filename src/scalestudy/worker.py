@@ -115,10 +115,10 @@ def main(
         return error.exit_code
     except SystemExit as error:
         # From a task file; exit code 0 would mean that the work is done.
-        from scalestudy.launch.supervise import exit_code
+        from scalestudy.launch.supervise import exit_code_of
 
         traceback.print_exc()
-        return exit_code(error) or 1
+        return exit_code_of(error) or 1
     except Exception:
         traceback.print_exc()
         return 1

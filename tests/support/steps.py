@@ -54,9 +54,9 @@ def main(cases_file: str, out: str) -> None:
 
     compiled = any(case["point"]["train"].get("xla") for case in cases)
     if strategy.engine == "tensorflow":
-        from scalestudy.engines.tensorflow.engine import set_up
+        from scalestudy.engines.tensorflow.engine import configure_tensorflow
 
-        set_up(
+        configure_tensorflow(
             at_once=DEVICES,
             cpu_devices=DEVICES if placement.size == 1 else 1,
             deterministic=not compiled,

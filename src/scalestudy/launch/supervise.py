@@ -137,7 +137,7 @@ def cause_of(rank: int, error: BaseException) -> Cause:
     """Return the cause to record for a rank that raised `error`."""
     ours = isinstance(error, ScalestudyError)
     if isinstance(error, SystemExit):
-        code = exit_code(error)
+        code = exit_code_of(error)
     else:
         code = error.exit_code if isinstance(error, ScalestudyError) else 1
     return _now(
@@ -178,7 +178,7 @@ def _now(rank: int, **details: Any) -> Cause:
     return Cause(rank=rank, time=time.time(), host=socket.gethostname(), **details)
 
 
-def exit_code(error: SystemExit) -> int:
+def exit_code_of(error: SystemExit) -> int:
     """Return Python's exit code for a `sys.exit`: 1 for a text."""
     if error.code is None:
         return 0

@@ -11,7 +11,7 @@ data = "digits"
 train = {"epochs": 8, "batch_size": 128}
 
 
-def cnn(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
+def cnn_module(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
     """Conv 32, Conv 64, max-pool, dropout ¼, dense 128, dropout ½.
 
     Returns:
@@ -37,7 +37,7 @@ def cnn(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
 
 def model(data: DataInfo) -> nn.Module:
     """Return the network for this data."""
-    return cnn(data.input_shape, data.classes)
+    return cnn_module(data.input_shape, data.classes)
 
 
 loss = "cross_entropy"

@@ -12,7 +12,7 @@ from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.tensorflow.optimizers import (
     TableSchedule,
     fuse,
-    make_optimizer,
+    make_keras_optimizer,
 )
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
@@ -33,7 +33,7 @@ CONSTANT = np.full(5, 0.01)
     ],
 )
 def test_a_name_makes_the_optimizer_of_that_name(name, kind, settings):
-    made = make_optimizer(name, CONSTANT)
+    made = make_keras_optimizer(name, CONSTANT)
     assert type(made) is kind
     assert {key: getattr(made, key) for key in settings} == settings
 
@@ -46,7 +46,7 @@ def test_a_schedule_gives_each_step_its_rate_and_keeps_the_last():
 
 
 def test_a_constant_rate_stays_settable_for_callbacks():
-    optimizer = make_optimizer("adam", CONSTANT)
+    optimizer = make_keras_optimizer("adam", CONSTANT)
     optimizer.learning_rate = 0.5
     assert float(optimizer.learning_rate) == pytest.approx(0.5)
 
@@ -55,18 +55,21 @@ def test_a_constant_rate_stays_settable_for_callbacks():
 def test_square_root_scaling_lets_the_averages_span_as_many_samples_and_leaves_momentum(
     kappa,
 ):
-    adam = make_optimizer("adam", CONSTANT, kappa=kappa, scaling="sqrt")
+    adam = make_keras_optimizer("adam", CONSTANT, kappa=kappa, scaling="sqrt")
     found = adam.beta_1, adam.beta_2, adam.epsilon
     assert found == pytest.approx((0.9**kappa, 0.999**kappa, 1e-7 / kappa**0.5))
     assert (
-        make_optimizer("momentum", CONSTANT, kappa=kappa, scaling="sqrt").momentum
+        make_keras_optimizer("momentum", CONSTANT, kappa=kappa, scaling="sqrt").momentum
         == 0.9
     )
 
 
 def test_gradients_are_scaled_down_to_the_global_norm_of_all_of_them():
-    assert make_optimizer("adam", np.full(5, 1.0), clip_norm=2.0).global_clipnorm == 2
-    optimizer = make_optimizer("sgd", np.full(5, 1.0), clip_norm=2.0)
+    assert (
+        make_keras_optimizer("adam", np.full(5, 1.0), clip_norm=2.0).global_clipnorm
+        == 2
+    )
+    optimizer = make_keras_optimizer("sgd", np.full(5, 1.0), clip_norm=2.0)
     variables = [keras.Variable(np.zeros(1)), keras.Variable(np.zeros(1))]
     optimizer.build(variables)
     optimizer.apply([np.array([3.0], "float32"), np.array([4.0], "float32")], variables)
@@ -93,7 +96,7 @@ def updated(framework, name, table, *, fused, mirrored=False, repeats=1, **how):
     starts = [draw.normal(size=shape).astype("float32") for shape in SHAPES * repeats]
     with strategy.scope() if strategy else nullcontext():
         variables = [keras.Variable(start) for start in starts]
-        optimizer = make_optimizer(name, np.asarray(table), **how)
+        optimizer = make_keras_optimizer(name, np.asarray(table), **how)
         take_summed(optimizer)
         if fused:
             fuse(optimizer)

@@ -9,7 +9,7 @@ from scalestudy.data.loader import ALIGNMENT, Buffers, Loader, Stored
 from scalestudy.data.samples import Slice
 from scalestudy.engines.tensorflow import staging
 from scalestudy.engines.tensorflow.staging import Compiled
-from scalestudy.engines.tensorflow.trainer import step_of
+from scalestudy.engines.tensorflow.trainer import slice_of_step
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 
@@ -20,7 +20,9 @@ def test_a_step_is_numbered_and_cut_out_on_the_device_of_its_rows(framework):
 
     @tf.function
     def cut(inputs, targets, first, index):
-        part = step_of(Slice(inputs, targets, 0, 2, 2, step=first), index, "CPU:1")
+        part = slice_of_step(
+            Slice(inputs, targets, 0, 2, 2, step=first), index, "CPU:1"
+        )
         placed.update(
             {
                 name: getattr(part, name).device[-5:]

@@ -28,7 +28,7 @@ from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.store.model_record import ModelRecord
 
 
-def set_up(
+def configure_tensorflow(
     *,
     threads: int | None = None,
     at_once: int | None = None,
@@ -93,7 +93,7 @@ class TensorFlow:
         cpu_devices = 1
         if device == "cpu":
             cpu_devices = lanes
-        set_up(
+        configure_tensorflow(
             threads=threads,
             at_once=at_once,
             cpu_devices=cpu_devices,

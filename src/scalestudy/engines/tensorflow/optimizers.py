@@ -45,7 +45,7 @@ class TableSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return {"table": self.table.tolist()}
 
 
-def make_optimizer(
+def make_keras_optimizer(
     name: str,
     table: NDArray[np.float64],
     *,
@@ -82,7 +82,7 @@ def make_optimizer(
     )
 
 
-def optimizer_of(
+def build_optimizer(
     point: Point,
     prepare: Callable[[Any], None],
     rates: NDArray[np.float64],
@@ -91,7 +91,7 @@ def optimizer_of(
 ) -> keras.Optimizer:
     """Return Keras's optimizer for a phase with these rates; call `prepare` with it before it is built."""
     train = point.train
-    optimizer = make_optimizer(
+    optimizer = make_keras_optimizer(
         train.optimizer,
         rates,
         kappa=point.batch_ratio,
@@ -105,7 +105,7 @@ def optimizer_of(
 
 
 def fuse(optimizer: keras.Optimizer) -> None:
-    """Make an optimizer of `make_optimizer` use fused kernels; results equal Keras's up to rounding.
+    """Make an optimizer of `make_keras_optimizer` use fused kernels; results equal Keras's up to rounding.
 
     In a replica it updates the copies of the variables on the replica's device. TensorFlow has no kernel for
     LAMB, which stays as it is.

@@ -27,7 +27,7 @@ from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.keras.trainer import KerasTrainer
 from scalestudy.engines.tensorflow.computed_mark import ComputedMark
 from scalestudy.engines.tensorflow.layers import replace_layer
-from scalestudy.engines.tensorflow.optimizers import LossScale, fuse, optimizer_of
+from scalestudy.engines.tensorflow.optimizers import LossScale, build_optimizer, fuse
 from scalestudy.engines.tensorflow.replicas import (
     CompiledReplicas,
     Gradients,
@@ -46,7 +46,7 @@ from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
 
 
-def step_of(part: Slice, index: Any, place: str | None) -> Slice:
+def slice_of_step(part: Slice, index: Any, place: str | None) -> Slice:
     """Return the slice of step `index` of a call, whose arrays are on the device `place`."""
     # Without the device, TensorFlow would copy all arrays to the first GPU and back.
     with tf.device(place):
@@ -158,7 +158,7 @@ class TensorFlowTrainer(KerasTrainer[TensorFlowState]):
             rates,
             group,
             adapt=partial(adapt, replace_layer=replace_layer),
-            make=lambda _: partial(optimizer_of, point, prepare),
+            make=lambda _: partial(build_optimizer, point, prepare),
             make_state=partial(TensorFlowState, group, self._replicas),
             scope=self._replicas.scope(),
             extra=loss_scale,
@@ -231,7 +231,8 @@ class TensorFlowTrainer(KerasTrainer[TensorFlowState]):
 
         def one(call: list[Slice], index: Any) -> Any:
             slices = [
-                step_of(part, index, gpu(device)) for device, part in enumerate(call)
+                slice_of_step(part, index, gpu(device))
+                for device, part in enumerate(call)
             ]
             if replicas.overtakes:
                 # Workers update in any order: the rate is that of the step computed, not of updates done.

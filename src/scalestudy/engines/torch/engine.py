@@ -54,7 +54,7 @@ class Torch:
         self._device = "cpu"
         if device == "gpu":
             self._device = "cuda:0"
-        set_up(
+        configure_pytorch(
             threads=threads,
             deterministic=point.train.deterministic,
             tf32=precision == "tf32",
@@ -170,7 +170,7 @@ def refuse_other_architectures(
     )
 
 
-def set_up(*, threads: int, deterministic: bool, tf32: bool) -> None:
+def configure_pytorch(*, threads: int, deterministic: bool, tf32: bool) -> None:
     """Set threads per operation, determinism, and whether GPUs may multiply in TensorFloat-32."""
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(deterministic)

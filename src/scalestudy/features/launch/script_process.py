@@ -58,11 +58,11 @@ def main(arguments: list[str]) -> int:
         print(f"scalestudy: {error}{f' ({place})' if place else ''}", file=sys.stderr)
         return error.exit_code
     except SystemExit as error:
-        from scalestudy.launch.supervise import exit_code
+        from scalestudy.launch.supervise import exit_code_of
 
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)
-        return exit_code(error) or 1
+        return exit_code_of(error) or 1
     except Exception as error:
         print_from(script, error)
         return 1
