@@ -30,9 +30,12 @@ def main(errand: dict[str, Any]) -> None:
     at_once = kind.workers_at_once(errand["workers"])
     set_variables(errand, placement, kind)
 
-    from scalestudy.engines.tensorflow.engine import set_arithmetic, set_up
+    from scalestudy.engines.tensorflow.engine import (
+        configure_tensorflow,
+        set_arithmetic,
+    )
 
-    set_up(
+    configure_tensorflow(
         threads=len(cores.granted()),
         at_once=max(2, at_once) if errand["workers"] > 1 else 1,
         cpu_devices=at_once if errand["device"] == "cpu" else 1,

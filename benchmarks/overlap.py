@@ -235,11 +235,14 @@ def rank_main(errand: dict[str, Any]) -> None:
     with without_unused(engine_traits(DEFAULT).unused):
         from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.engine import set_arithmetic, set_up
+    from scalestudy.engines.tensorflow.engine import (
+        configure_tensorflow,
+        set_arithmetic,
+    )
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 
-    set_up(threads=1, at_once=2)
+    configure_tensorflow(threads=1, at_once=2)
     placement = Placement(
         **errand["placement"] | {"hosts": tuple(errand["placement"]["hosts"])}
     )

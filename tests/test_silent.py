@@ -80,7 +80,7 @@ STILL = """
 import os, time
 from pathlib import Path
 from torch import nn
-from scalestudy.tasks.torch_cnn import cnn, loss, metrics
+from scalestudy.tasks.torch_cnn import cnn_module, loss, metrics
 
 kind = "classes"
 engine = "torch"
@@ -99,7 +99,7 @@ class Still(nn.Module):
 
 
 def model(data):
-    return Still(cnn(data.input_shape, data.classes))
+    return Still(cnn_module(data.input_shape, data.classes))
 """
 
 
