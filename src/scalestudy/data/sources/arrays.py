@@ -44,7 +44,7 @@ class NpzArray:
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
         self.name = name
-        # Opened as an archive, since `numpy.load` would read the values with the header.
+        # Opened as an archive, since NumPy alone would read the values with the header.
         with (
             _refusing(path, f"{name}: "),
             zipfile.ZipFile(path) as archive,
