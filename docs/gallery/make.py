@@ -9,8 +9,8 @@ from pathlib import Path
 
 from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.features.imported.published import NAME, published_findings
-from scalestudy.features.proposal.facts import RequestOptions
 from scalestudy.features.proposal.proposal_page import propose
+from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.figure import Figure, Picture
 from scalestudy.report.sections import time_figure
 from scalestudy.report.study_document import figures

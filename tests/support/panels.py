@@ -5,7 +5,7 @@ from functools import cache
 import synthetic
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
-from scalestudy.features.proposal.facts import (
+from scalestudy.features.proposal.subject import (
     ProposalSubject,
     RequestOptions,
     subject_of,

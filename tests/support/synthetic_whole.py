@@ -7,9 +7,9 @@ import panels
 import synthetic
 from imported_runs import imported_run
 from scalestudy.analysis.findings import Findings, analyse
-from scalestudy.features.proposal.facts import RequestOptions
 from scalestudy.features.proposal.panel import find_panel
 from scalestudy.features.proposal.proposal_page import compose
+from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.document import Document
 
 CORES = "launch.cpus_per_worker"

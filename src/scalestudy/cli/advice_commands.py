@@ -223,8 +223,8 @@ def proposal_command(
 
     The page holds only what the study supports; its last part lists what else to run.
     """
-    from scalestudy.features.proposal.facts import RequestOptions
     from scalestudy.features.proposal.proposal_page import propose
+    from scalestudy.features.proposal.subject import RequestOptions
     from scalestudy.report.write_document import FORMS, form_by_ending
 
     if list_panels:

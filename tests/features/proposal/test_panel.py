@@ -14,7 +14,8 @@ from paths import PROJECT
 from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.planned_training import PlannedTraining
-from scalestudy.features.proposal.facts import COLUMNS, FACTS, Missing, RequestOptions
+from scalestudy.features.proposal.facts import FACTS
+from scalestudy.features.proposal.missing import Missing
 from scalestudy.features.proposal.panel import (
     ResourceRequest,
     find_panel,
@@ -25,6 +26,8 @@ from scalestudy.features.proposal.panel import (
     shipped_panels,
 )
 from scalestudy.features.proposal.proposal_page import FIGURES, compose
+from scalestudy.features.proposal.subject import RequestOptions
+from scalestudy.features.proposal.table_columns import COLUMNS
 from scalestudy.util.errors import UserError
 
 DOCS = (PROJECT / "docs" / "reference" / "panels.md").read_text()

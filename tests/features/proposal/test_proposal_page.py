@@ -9,7 +9,7 @@ import pytest
 import panels
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.proposal.facts import FACTS, RequestOptions
+from scalestudy.features.proposal.facts import FACTS
 from scalestudy.features.proposal.panel import find_panel, shipped_panels
 from scalestudy.features.proposal.proposal_page import (
     MISSING,
@@ -19,6 +19,7 @@ from scalestudy.features.proposal.proposal_page import (
     compose,
     doublings,
 )
+from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.document import (
     Document,
     Drawing,

@@ -5,9 +5,9 @@ import pytest
 import panels
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.proposal.facts import RequestOptions
 from scalestudy.features.proposal.panel import find_panel
 from scalestudy.features.proposal.proposal_page import compose
+from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.features.proposal.weak_scaling import weak_scaling
 
 

@@ -15,12 +15,9 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from scalestudy.config.toml_text import read_text, toml_table
-from scalestudy.features.proposal.facts import (
-    NODES,
-    Missing,
-    ProposalSubject,
-    count_runs,
-)
+from scalestudy.features.proposal.facts import NODES
+from scalestudy.features.proposal.missing import Missing
+from scalestudy.features.proposal.subject import ProposalSubject, count_runs
 from scalestudy.report.document import Block, Items, Paragraph, Table, headings_of
 from scalestudy.report.number_format import significant
 from scalestudy.store.record_file import first_error

@@ -9,23 +9,20 @@ from typing import Any, NamedTuple
 from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.config.settings import PlanSettings
-from scalestudy.features.proposal.facts import (
-    COLUMNS,
-    CURVE,
-    FACTS,
-    REPEATED,
-    Missing,
-    ProposalSubject,
-    RequestOptions,
-    subject_of,
-    unit_of,
-)
+from scalestudy.features.proposal.facts import FACTS
+from scalestudy.features.proposal.missing import CURVE, REPEATED, Missing
 from scalestudy.features.proposal.panel import (
     Panel,
     find_panel,
     request_blocks,
     resource_request,
 )
+from scalestudy.features.proposal.subject import (
+    ProposalSubject,
+    RequestOptions,
+    subject_of,
+)
+from scalestudy.features.proposal.table_columns import COLUMNS, unit_of
 from scalestudy.features.proposal.weak_scaling import weak_scaling
 from scalestudy.report.against_workers import efficiency, speedup
 from scalestudy.report.document import (

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from scalestudy.analysis.estimate import ONE, Estimate
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.study_table import Row
-from scalestudy.features.proposal.facts import ProposalSubject
+from scalestudy.features.proposal.subject import ProposalSubject
 
 
 class WeakPoint(NamedTuple):

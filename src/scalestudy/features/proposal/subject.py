@@ -1,0 +1,185 @@
+"""The subject of a proposal: the rows of one strategy, and what its runs recorded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.planned_training import PlannedTraining, time_parts
+from scalestudy.analysis.price import is_undecided
+from scalestudy.analysis.quality import Verdict
+from scalestudy.analysis.runs import Key
+from scalestudy.analysis.scaling_model import nodes_of
+from scalestudy.analysis.study_table import Row
+from scalestudy.report.number_format import significant
+from scalestudy.store.records import RankRecord, Result
+from scalestudy.util.errors import UserError
+from scalestudy.util.text import count_noun
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """The user's options; None if the study or the panel decides. `reserve` is a share to add."""
+
+    runs: int = 1
+    seeds: int | None = None
+    strategy: str | None = None
+    workers: int | None = None
+    charge: float | None = None
+    unit: str | None = None
+    reserve: float = 0.0
+
+
+@dataclass(frozen=True)
+class ProposalSubject:
+    """The part of a study that a proposal presents.
+
+    Attributes:
+        rows: Rows of the requested strategy and swept values, in ascending order of workers.
+        row: The requested row.
+    """
+
+    findings: Findings
+    rows: tuple[Row, ...]
+    row: Row
+    options: RequestOptions
+
+    @property
+    def advised(self) -> bool:
+        """Whether the study advises the requested row."""
+        return self.row.key == self.findings.advice.decision.choice
+
+    @property
+    def verdict(self) -> Verdict:
+        """The decision's verdict on the quality of the requested row."""
+        return (self.findings.advice.decision.verdicts or {}).get(
+            self.row.key, self.row.verdict
+        )
+
+    @property
+    def doubt(self) -> str:
+        """The study's advice if the requested row is advised provisionally; "" otherwise."""
+        advice = self.findings.advice
+        if not self.advised or not advice.decision.provisional:
+            return ""
+        return " ".join((advice.headline, *advice.decision.doubts))
+
+    @property
+    def objection(self) -> str:
+        """Why the study does not advise the requested row, as a clause; "" if it does."""
+        if self.advised:
+            return ""
+        decision, verdict = self.findings.advice.decision, self.verdict
+        price = (decision.prices or {}).get(self.row.key)
+        efficiency = price.efficiency.value if price else None
+        if verdict.seems_worse or verdict.failed:
+            return f"its quality is or seems worse: {verdict.sentence}"
+        if price is None or efficiency is None or is_undecided(price, decision.target):
+            return "its time cannot be compared, or is too uncertain"
+        if efficiency < decision.target:
+            return f"its cost efficiency is {significant(efficiency, 2)}, below {decision.target:g}"
+        if decision.choice:
+            return f"{decision.choice.label} is faster"
+        return "it advises nothing"
+
+    @property
+    def planned(self) -> PlannedTraining:
+        """The training that is requested."""
+        return self.findings.criteria.planned
+
+    def runs(self, row: Row) -> list[Result]:
+        """Return the results of a row's runs."""
+        runs = self.findings.measures.groups[row.key]
+        return [run.result for run in runs if isinstance(run.result, Result)]
+
+    def ranks(self, row: Row) -> list[RankRecord]:
+        """Return the rank records of a row's runs."""
+        return [
+            rank for run in self.findings.measures.groups[row.key] for rank in run.ranks
+        ]
+
+    def nodes(self, row: Row) -> int | None:
+        """Return the number of nodes of a row's runs; None if it differs or was not recorded."""
+        runs = self.findings.measures.groups[row.key]
+        counts = {len(run.result.nodes) or nodes_of(run) for run in runs}
+        return counts.pop() if len(counts) == 1 else None
+
+    def fixed_seconds(self, row: Row) -> float:
+        """Return the seconds of a run that do not grow with its epochs."""
+        found = [time_parts(run) for run in self.findings.measures.groups[row.key]]
+        parts = [part.fixed for part in found if part is not None]
+        return sum(parts) / len(parts) if parts else 0.0
+
+    def hours(self, row: Row) -> float:
+        """Return the hours of the planned training from its start to its result, which sites bill."""
+        planned = self.findings.measures.planned_seconds
+        if not planned.values.get(row.key):
+            return (row.wall_seconds.value or 0.0) / 3600
+        return (planned.mean(row.key).value or 0.0) / 3600
+
+    def epochs(self, row: Row) -> int:
+        """Return the number of epochs of a row's runs."""
+        return self.runs(row)[0].epochs
+
+
+def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject | None:
+    """Return the subject of a proposal; None without a row whose workers had cores or GPUs of their own.
+
+    The row is the one that the user names, else the one that the study advises, else the fastest row with a
+    speed-up. In the last case, the page contains no request.
+
+    Raises:
+        UserError: If the user names a row that was not measured.
+    """
+    rows = [row for row in findings.rows if not row.oversubscribed]
+    if not rows:
+        return None
+    strategy, workers = options.strategy, options.workers
+    named = []
+    for row in rows:
+        if strategy in (None, row.strategy) and workers in (None, row.workers):
+            named.append(row)
+    if not named:
+        measured = ", ".join(row.key.label for row in rows)
+        received = [strategy] if strategy else []
+        if workers:
+            received.append(f"{workers} workers")
+        raise UserError(
+            f"--strategy and --workers of a measured row: {measured}",
+            " on ".join(received),
+            "Choose one of these, or run the study with the missing row.",
+        )
+    subject = _requested_row(named, rows, findings.advice.decision.choice)
+    series = []
+    for row in rows:
+        if (row.strategy, row.key.variant) == (subject.strategy, subject.key.variant):
+            series.append(row)
+    series.sort(key=lambda row: row.workers)
+    return ProposalSubject(findings, tuple(series), subject, options)
+
+
+def _requested_row(named: list[Row], rows: Sequence[Row], choice: Key | None) -> Row:
+    """Return the advised row if it is named, else the fastest of those named, of the advised strategy if any is."""
+    for row in named:
+        if row.key == choice:
+            return row
+    advised = {row.strategy for row in rows if row.key == choice}
+    alike = [row for row in named if row.strategy in advised]
+
+    def speed(row: Row) -> tuple[bool, float]:
+        return row.speed.steady.value is not None, row.throughput.value or 0.0
+
+    return max(alike or named, key=speed)
+
+
+def count_runs(rows: Sequence[Row]) -> str:
+    """Return the runs of rows, trainings and timing runs apart: `1 training and 2 timing runs`."""
+    trainings, timings = (
+        sum(row.trainings for row in rows),
+        sum(row.timings for row in rows),
+    )
+    if not timings:
+        return count_noun(trainings, "run")
+    of_timings = count_noun(timings, "timing run")
+    if trainings:
+        return f"{count_noun(trainings, 'training')} and {of_timings}"
+    return of_timings

@@ -1,0 +1,154 @@
+"""Columns of the tables on a proposal page, by the name that panels use."""
+
+from collections.abc import Callable
+from math import floor, log10
+from typing import NamedTuple
+
+from scalestudy.analysis.estimate import Estimate
+from scalestudy.analysis.study_table import Row
+from scalestudy.features.proposal.missing import AGAIN, BASELINE, GPUS, LONGER
+from scalestudy.features.proposal.subject import ProposalSubject
+from scalestudy.report.number_format import (
+    NOT_AVAILABLE,
+    decimals,
+    time_unit,
+    with_interval,
+)
+
+
+class PanelColumn(NamedTuple):
+    """A column of a panel's table; {time} and {against} in its unit depend on the study."""
+
+    title: str
+    value: Callable[[ProposalSubject, Row], Estimate | float | None]
+    unit: str = ""
+    digits: int | None = None
+    """Number of decimals; if None, chosen from the values."""
+    remedy: str = AGAIN
+    """How to obtain values if all cells are blank."""
+
+    def estimate(self, subject: ProposalSubject, row: Row) -> Estimate:
+        """Return the value in a row."""
+        value = self.value(subject, row)
+        return value if isinstance(value, Estimate) else Estimate(value)
+
+    def cells(self, subject: ProposalSubject) -> list[str]:
+        """Return a cell for each row; "" if the value is unknown."""
+        estimates = [self.estimate(subject, row) for row in subject.rows]
+        digits = self.digits
+        if digits is None:
+            # Three significant digits for every value; six decimals at most.
+            values = [estimate.value for estimate in estimates if estimate.value]
+            smallest = min(map(abs, values), default=1.0)
+            if smallest >= 0.5:
+                digits = decimals(values)
+            else:
+                digits = min(6, 2 - floor(log10(smallest)))
+        cells = (with_interval(estimate, digits) for estimate in estimates)
+        return ["" if cell == NOT_AVAILABLE else cell for cell in cells]
+
+
+def unit_of(column: PanelColumn, subject: ProposalSubject) -> str:
+    """Return the unit below a column's title."""
+    against = max(row.speed.against for row in subject.rows)
+    return column.unit.format(
+        time=_time_unit(subject)[0],
+        against=f", against {against}" if against > 1 else "",
+    )
+
+
+def _time_unit(subject: ProposalSubject) -> tuple[str, float]:
+    return time_unit([row.training_seconds.value or 0.0 for row in subject.rows])
+
+
+def _rest(subject: ProposalSubject, row: Row) -> float:
+    seconds = (row.wall_seconds.value or 0.0) - (row.training_seconds.value or 0.0)
+    return seconds / _time_unit(subject)[1]
+
+
+def _of_gpus(
+    name: str, *, by_run: bool
+) -> Callable[[ProposalSubject, Row], float | None]:
+    """Return a quantity's mean over GPUs, or `by_run` over runs of its sum; None if any GPU lacks it."""
+
+    def value(subject: ProposalSubject, row: Row) -> float | None:
+        runs = subject.runs(row)
+        values = [getattr(use, name) for run in runs for use in run.gpus]
+        if not values or None in values:
+            return None
+        mean: float = sum(values) / len(runs if by_run else values)
+        return mean
+
+    return value
+
+
+def gib(count: float | None) -> float | None:
+    """Convert bytes to GiB."""
+    return None if count is None else count / 2**30
+
+
+COLUMNS: dict[str, PanelColumn] = {
+    "workers": PanelColumn("Workers", lambda _, row: row.workers, digits=0),
+    "nodes": PanelColumn("Nodes", lambda s, row: s.nodes(row), digits=0),
+    "runs": PanelColumn("Runs", lambda _, row: row.runs, digits=0),
+    "batch": PanelColumn("Global batch", lambda _, row: row.global_batch, "samples", 0),
+    "throughput": PanelColumn(
+        "Throughput", lambda _, row: row.throughput, "samples/s", remedy=LONGER
+    ),
+    "training_time": PanelColumn(
+        "Training time",
+        lambda s, row: row.training_seconds.scaled(1 / _time_unit(s)[1]),
+        "{time}",
+    ),
+    "rest": PanelColumn("Start-up and rest", _rest, "{time}"),
+    "speedup": PanelColumn(
+        "Speed-up", lambda _, row: row.speed.steady, "throughput{against}", 2, BASELINE
+    ),
+    "speedup_training": PanelColumn(
+        "Speed-up",
+        lambda _, row: row.speed.training,
+        "training time{against}",
+        2,
+        BASELINE,
+    ),
+    "efficiency": PanelColumn(
+        "Efficiency", lambda _, row: row.efficiency, "throughput{against}", 2, BASELINE
+    ),
+    "efficiency_training": PanelColumn(
+        "Efficiency",
+        lambda _, row: row.efficiency_training,
+        "training time{against}",
+        2,
+        BASELINE,
+    ),
+    "device_hours": PanelColumn(
+        "Device-hours", lambda _, row: row.costs.device_hours, "a training"
+    ),
+    "node_hours": PanelColumn(
+        "Node-hours",
+        lambda s, row: (nodes := s.nodes(row)) and nodes * s.hours(row),
+        "a training",
+    ),
+    "energy_wh": PanelColumn(
+        "Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS
+    ),
+    "watts": PanelColumn(
+        "Power", _of_gpus("watts", by_run=True), "W of GPUs", remedy=GPUS
+    ),
+    "sm_percent": PanelColumn(
+        "SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS
+    ),
+    "memory_percent": PanelColumn(
+        "Memory use", _of_gpus("memory_percent", by_run=False), "% of GPUs", 0, GPUS
+    ),
+    "gpu_memory": PanelColumn(
+        "GPU memory",
+        lambda _, row: gib(row.costs.gpu_memory_bytes),
+        "peak, GiB",
+        remedy=GPUS,
+    ),
+    "host_memory": PanelColumn(
+        "Host memory", lambda _, row: gib(row.costs.peak_memory_bytes), "peak, GiB"
+    ),
+}
+"""Columns by the name that panels use."""
