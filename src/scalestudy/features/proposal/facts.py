@@ -32,24 +32,26 @@ def _quantity(name: str) -> Callable[[ProposalSubject], Fact]:
 
     def fact(subject: ProposalSubject) -> Fact:
         if column.remedy is BASELINE and subject.row.is_baseline:
-            remedy = MORE if subject.row.workers == 1 else f"{BASELINE} {MORE}"
-            return Missing(
-                "the requested row is itself the baseline of the speed-up", remedy
-            )
+            why = "the requested row is itself the baseline of the speed-up"
+            if subject.row.workers == 1:
+                return Missing(why, MORE)
+            return Missing(why, f"{BASELINE} {MORE}")
         estimate = column.estimate(subject, subject.row)
         if column.digits is None:
             digits = decimals([estimate.value or 0.0])
         else:
             digits = column.digits
-        return with_ends(estimate, digits) or Missing(
-            f"no value for {column.title}", column.remedy
-        )
+        text = with_ends(estimate, digits)
+        if text:
+            return text
+        return Missing(f"no value for {column.title}", column.remedy)
 
     return fact
 
 
 def _beyond_node(subject: ProposalSubject) -> Fact:
-    most = max((subject.nodes(row) or 0 for row in subject.rows), default=0)
+    nodes = [subject.nodes(row) or 0 for row in subject.rows]
+    most = max(nodes, default=0)
     if most > 1:
         return count_noun(most, "node")
     if most:
@@ -60,37 +62,43 @@ def _beyond_node(subject: ProposalSubject) -> Fact:
 
 
 def _hardware(subject: ProposalSubject) -> Fact:
-    ranks = [rank for run in subject.findings.runs for rank in run.ranks]
-    devices = sorted(
-        {name for rank in ranks if rank.device_uuids for name in rank.devices}
-    )
-    text = ", ".join(devices) or dict(environments(subject.findings.runs)).get(
-        "Processor", ""
-    )
-    return text or Missing("the hardware is not recorded", AGAIN)
+    gpus: set[str] = set()
+    for run in subject.findings.runs:
+        for rank in run.ranks:
+            # Only accelerators have UUIDs; CPU devices are named by their processor.
+            if rank.device_uuids:
+                gpus.update(rank.devices)
+    if text := ", ".join(sorted(gpus)):
+        return text
+    recorded = dict(environments(subject.findings.runs))
+    return recorded.get("Processor") or Missing("the hardware is not recorded", AGAIN)
 
 
 def _software(subject: ProposalSubject) -> Fact:
     recorded = dict(environments(subject.findings.runs))
     names = dict.fromkeys((*package_labels().values(), "Scalestudy"))
-    text = ", ".join(f"{name} {recorded[name]}" for name in names if name in recorded)
-    return text or Missing("the versions are not recorded", AGAIN)
+    versions = [f"{name} {recorded[name]}" for name in names if name in recorded]
+    if not versions:
+        return Missing("the versions are not recorded", AGAIN)
+    return ", ".join(versions)
 
 
 def _repeated(subject: ProposalSubject) -> Fact:
-    least, most = (
-        min(row.runs for row in subject.rows),
-        max(row.runs for row in subject.rows),
-    )
+    runs = [row.runs for row in subject.rows]
+    least, most = min(runs), max(runs)
     if least < 2:
         return Missing("a point was run only once, so its spread is unknown", REPEATED)
     if any(row.timings for row in subject.rows):
         if least < most:
             return f"{least} to {most} repeats, timing runs among them"
         return f"{most} repeats"
-    splits = any(run.result.swept.keys() & REPEATS for run in subject.findings.runs)
-    repeats = "repeats (seeds and splits)" if splits else "seeds"
-    return f"{most} {repeats}" if least == most else f"{least} to {most} {repeats}"
+    repeats = "seeds"
+    for run in subject.findings.runs:
+        if run.result.swept.keys() & REPEATS:
+            repeats = "repeats (seeds and splits)"
+    if least == most:
+        return f"{most} {repeats}"
+    return f"{least} to {most} {repeats}"
 
 
 def _same_work(subject: ProposalSubject) -> Fact:
@@ -104,10 +112,8 @@ def _same_work(subject: ProposalSubject) -> Fact:
 
 
 def _quality(subject: ProposalSubject) -> Fact:
-    text, metric = (
-        with_ends(subject.row.quality, subject.row.digits),
-        metric_label(subject.row.metric),
-    )
+    text = with_ends(subject.row.quality, subject.row.digits)
+    metric = metric_label(subject.row.metric)
     other = subject.row.quality_of
     if text and other:
         return f"{metric} {text} (measured on {other.label}, whose updates are equal)"
@@ -117,13 +123,11 @@ def _quality(subject: ProposalSubject) -> Fact:
 
 
 def _verdict(subject: ProposalSubject) -> Fact:
-    if subject.verdict.kind == "reference":
-        reference = None
-    else:
-        reference = subject.verdict.reference
-    return subject.verdict.sentence + (
-        f" (against {reference.label})" if reference else ""
-    )
+    verdict = subject.verdict
+    # The reference itself has been compared with nothing.
+    if verdict.kind == "reference" or not verdict.reference:
+        return verdict.sentence
+    return f"{verdict.sentence} (against {verdict.reference.label})"
 
 
 def _epoch_time(subject: ProposalSubject) -> Fact:
@@ -133,16 +137,16 @@ def _epoch_time(subject: ProposalSubject) -> Fact:
 
 def _limits(subject: ProposalSubject) -> Fact:
     keys = {row.key for row in subject.rows}
-    model = next(
-        (model for model in subject.findings.models if model.series.key in keys), None
-    )
-    if model and model.fit:
-        return " ".join(
-            (describe_fit(model, model.series.key.strategy), *model_sentences(model))
-        )
-    return Missing(
-        (model.reason if model else "") or "no scaling model can be fitted", CURVE
-    )
+    reason = ""
+    for model in subject.findings.models:
+        if model.series.key not in keys:
+            continue
+        if model.fit:
+            fit = describe_fit(model, model.series.key.strategy)
+            return " ".join((fit, *model_sentences(model)))
+        reason = model.reason
+        break
+    return Missing(reason or "no scaling model can be fitted", CURVE)
 
 
 def _batch_rule(subject: ProposalSubject) -> Fact:
@@ -157,17 +161,31 @@ def _batch_rule(subject: ProposalSubject) -> Fact:
     )
 
 
+def _strategy(subject: ProposalSubject) -> Fact:
+    key = subject.row.key
+    if not key.details:
+        return subject.row.strategy
+    return f"{subject.row.strategy} ({key.details})"
+
+
+def _nodes(subject: ProposalSubject) -> Fact:
+    nodes = subject.nodes(subject.row)
+    if not nodes:
+        return NODES
+    return count_noun(nodes, "node")
+
+
+def _counts(subject: ProposalSubject) -> Fact:
+    return join_words([str(row.workers) for row in subject.rows])
+
+
 FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {
     name: _quantity(name) for name in COLUMNS
 } | {
-    "strategy": lambda s: (
-        s.row.strategy + (f" ({s.row.key.details})" if s.row.key.details else "")
-    ),
+    "strategy": _strategy,
     "workers": lambda s: count_noun(s.row.workers, "worker"),
-    "counts": lambda s: join_words([str(row.workers) for row in s.rows]),
-    "nodes": lambda s: (
-        count_noun(nodes, "node") if (nodes := s.nodes(s.row)) else NODES
-    ),
+    "counts": _counts,
+    "nodes": _nodes,
     "beyond_node": _beyond_node,
     "hardware": _hardware,
     "software": _software,

@@ -68,23 +68,25 @@ class Panel(BaseModel):
         for section in re.split(r"^## ", self.body, flags=re.MULTILINE)[1:]:
             title, _, text = section.partition("\n")
             parts = []
-            for part in filter(None, map(str.strip, re.split(r"\n\s*\n", text))):
+            for block in re.split(r"\n\s*\n", text):
+                part = block.strip()
+                if not part:
+                    continue
                 asked = ASKED.match(part)
-                parts.append(
-                    (asked[1], part[asked.end() :]) if asked else (title, part)
-                )
+                if asked:
+                    parts.append((asked[1], part[asked.end() :]))
+                else:
+                    parts.append((title, part))
             yield title.strip(), parts
 
 
 def shipped_panels() -> dict[str, str]:
     """Return the texts of the panel files in this package, by name."""
     folder = files("scalestudy.features.proposal") / "panels"
-    return dict(
-        sorted(
-            (file.name.removesuffix(ENDING), file.read_text())
-            for file in folder.iterdir()
-        )
-    )
+    texts = {}
+    for file in folder.iterdir():
+        texts[file.name.removesuffix(ENDING)] = file.read_text()
+    return dict(sorted(texts.items()))
 
 
 def find_panel(name: str) -> Panel:
@@ -153,19 +155,14 @@ def resource_request(
     if not subject.advised and options.workers is None:
         return _not_advised(subject)
     hours, nodes = subject.hours(row), subject.nodes(row)
-    base = nodes if panel.base == "node" else row.workers
+    if panel.base == "node":
+        base, single = nodes, "node"
+    else:
+        base, single = row.workers, "worker"
     if base is None:
         return NODES
-    single = "node" if panel.base == "node" else "worker"
     charge, measured = options.charge or panel.charge, subject.epochs(row)
-    # A row whose quality was settled with few trainings says nothing about how many seeds are wanted.
-    seeds = options.seeds or (1 if row.timings else row.runs)
-    if options.seeds:
-        seeds_from = "`--seeds`"
-    elif row.timings:
-        seeds_from = "`--seeds`, default"
-    else:
-        seeds_from = "as in this study"
+    seeds, seeds_from = _seeds(subject)
     unit, cores = _unit(subject, panel)
     useful = options.runs * seeds * hours * base * cores
     exact = useful * charge * (1 + options.reserve)
@@ -178,32 +175,46 @@ def resource_request(
         origin += f", for {count_noun(planned.epochs, 'epoch')}"
     if planned.samples is not None:
         origin += f" of {planned.samples:,} samples"
-    hours_of = f"{single.capitalize()}-hours" if cores == 1 else "Core-hours"
-    charged = "`--charge`" if options.charge else f"profile of {panel.panel}"
     steps = [
         ("Trainings", f"{options.runs:,}", "`--runs`"),
         ("Seeds of each", f"{seeds:,}", seeds_from),
         ("Hours of one", significant(hours), origin),
         (f"{single.capitalize()}s", f"{base:,}", f"{row.key.label}, measured"),
-        *(
-            [("Cores of a worker", f"{cores}", "granted to every rank")]
-            if cores > 1
-            else []
-        ),
-        (hours_of, significant(useful), "the product of these"),
-        ("Charge factor", f"× {charge:g}", f"{unit} an hour of a {single} ({charged})"),
-        *(
-            [("Reserve", f"× {1 + options.reserve:g}", "`--reserve`")]
-            if options.reserve
-            else []
-        ),
-        (f"{unit}, exactly", significant(exact), "the product of these"),
-        (f"{unit}, asked for", significant(total, 3), "rounded up"),
     ]
+    hours_of = f"{single.capitalize()}-hours"
+    if cores > 1:
+        steps.append(("Cores of a worker", f"{cores}", "granted to every rank"))
+        hours_of = "Core-hours"
+    charged = "`--charge`" if options.charge else f"profile of {panel.panel}"
+    an_hour = f"{unit} an hour of a {single} ({charged})"
+    steps.append((hours_of, significant(useful), "the product of these"))
+    steps.append(("Charge factor", f"× {charge:g}", an_hour))
+    if options.reserve:
+        steps.append(("Reserve", f"× {1 + options.reserve:g}", "`--reserve`"))
+    steps.append((f"{unit}, exactly", significant(exact), "the product of these"))
+    steps.append((f"{unit}, asked for", significant(total, 3), "rounded up"))
+    assumed, doubt = _assumed(subject), _doubt(subject)
+    return ResourceRequest(tuple(steps), exact, total, unit, assumed, doubt)
+
+
+def _seeds(subject: ProposalSubject) -> tuple[int, str]:
+    """Return how many seeds each training is to have, and where that number is from."""
+    if subject.options.seeds:
+        return subject.options.seeds, "`--seeds`"
+    # A row whose quality was settled with few trainings says nothing about how many seeds are wanted.
+    if subject.row.timings:
+        return 1, "`--seeds`, default"
+    return subject.row.runs, "as in this study"
+
+
+def _doubt(subject: ProposalSubject) -> str:
+    """Return why the study does not advise the request, or not yet; "" if it does."""
     objection, doubt = subject.objection, subject.doubt
-    doubt = doubt and f"The study's advice is not settled: {doubt}"
-    doubt = f"The study does not advise this: {objection}." if objection else doubt
-    return ResourceRequest(tuple(steps), exact, total, unit, _assumed(subject), doubt)
+    if objection:
+        return f"The study does not advise this: {objection}."
+    if doubt:
+        return f"The study's advice is not settled: {doubt}"
+    return ""
 
 
 def _unit(subject: ProposalSubject, panel: Panel) -> tuple[str, int]:
@@ -214,9 +225,12 @@ def _unit(subject: ProposalSubject, panel: Panel) -> tuple[str, int]:
     if subject.options.unit or "GPU" not in panel.unit:
         return subject.options.unit or panel.unit, 1
     ranks = subject.ranks(subject.row)
-    granted = {len(rank.cpus) for rank in ranks}
-    if not ranks or any(rank.device_uuids for rank in ranks) or len(granted) != 1:
+    if not ranks or any(rank.device_uuids for rank in ranks):
         return panel.unit, 1
+    granted = {len(rank.cpus) for rank in ranks}
+    if len(granted) != 1:
+        return panel.unit, 1
+    # Ranks of records without a list of CPUs count as one core each.
     return "core-h", max(1, granted.pop())
 
 
@@ -241,7 +255,10 @@ def round_up(value: float) -> float:
     unit = 10.0 ** (floor(log10(value)) - 2)
     steps = value / unit
     # Rounding errors must not raise a value that already has three significant digits.
-    whole = round(steps) if isclose(steps, round(steps), rel_tol=1e-12) else ceil(steps)
+    if isclose(steps, round(steps), rel_tol=1e-12):
+        whole = round(steps)
+    else:
+        whole = ceil(steps)
     return float(f"{whole * unit:.12g}")
 
 
@@ -249,12 +266,13 @@ def request_blocks(request: ResourceRequest) -> tuple[Block, ...]:
     """Return the request for a page: the total, its arithmetic and its assumptions."""
     headings = headings_of("Quantity:", "Value", "From:")
     caption = "How the request is computed (from unrounded values)."
-    return (
-        Paragraph(f"We request {significant(request.total, 3)} {request.unit}."),
-        *([Paragraph(request.doubt)] if request.doubt else []),
-        Table(headings, request.steps, caption, name="request"),
-        Items(request.assumed),
-    )
+    total = f"{significant(request.total, 3)} {request.unit}"
+    blocks: list[Block] = [Paragraph(f"We request {total}.")]
+    if request.doubt:
+        blocks.append(Paragraph(request.doubt))
+    blocks.append(Table(headings, request.steps, caption, name="request"))
+    blocks.append(Items(request.assumed))
+    return tuple(blocks)
 
 
 def _assumed(subject: ProposalSubject) -> tuple[str, ...]:
@@ -269,13 +287,11 @@ def _assumed(subject: ProposalSubject) -> tuple[str, ...]:
     ranks = subject.ranks(row)
     if ranks and not any(rank.device_uuids for rank in ranks):
         granted = {len(rank.cpus) for rank in ranks}
-        cores = granted.pop() if len(granted) == 1 else 0
-        if cores > 1:
-            hour = f"{cores} core-hours"
-        elif cores:
+        hour = "one of all its cores"
+        if granted == {1}:
             hour = "a core-hour"
-        else:
-            hour = "one of all its cores"
+        elif len(granted) == 1 and granted != {0}:
+            hour = f"{granted.pop()} core-hours"
         sentences.append(
             f"The runs computed on processors, without GPUs: an hour of a worker is {hour}."
         )

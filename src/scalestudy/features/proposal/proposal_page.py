@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 from scalestudy.analysis.estimate import Estimate
@@ -122,23 +121,28 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions) -> Propos
             else:
                 content = PartContent(missing=(NO_RUN,))
             inner += content.blocks
-            gaps += [Gap(asks, tuple(content.missing))] if content.missing else []
-        blocks += [Section(title, tuple(inner))] if inner else []
-    blocks += [_missing(gaps)] if gaps else []
-    sources = [
-        f"{source.says} {source.address} (read {source.read.isoformat()})"
-        for source in panel.sources
-    ]
-    assumed = [f"Assumed: {sentence}" for sentence in panel.assumed]
-    blocks.append(
-        Folded(
-            "Sources and assumptions", (Items((*map(str.strip, sources), *assumed)),)
-        )
-    )
+            if content.missing:
+                gaps.append(Gap(asks, tuple(content.missing)))
+        if inner:
+            blocks.append(Section(title, tuple(inner)))
+    if gaps:
+        blocks.append(_missing(gaps))
+    blocks.append(_sources(panel))
     document = Document(
         panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}"
     )
     return ProposalPage(document, tuple(gaps))
+
+
+def _sources(panel: Panel) -> Folded:
+    lines = []
+    for source in panel.sources:
+        # `says` may be empty, and a line does not begin with a space.
+        line = f"{source.says} {source.address} (read {source.read.isoformat()})"
+        lines.append(line.strip())
+    for sentence in panel.assumed:
+        lines.append(f"Assumed: {sentence}")
+    return Folded("Sources and assumptions", (Items(tuple(lines)),))
 
 
 def _render(template: str, names: dict[str, Any]) -> PartContent:
@@ -154,8 +158,10 @@ def _render(template: str, names: dict[str, Any]) -> PartContent:
         if isinstance(value, PartContent):
             blocks.extend(value.blocks)
             missing.extend(value.missing)
-        elif isinstance(value, Missing) or value is None:
-            missing.append(value or Missing("it is unknown in this study", CURVE))
+        elif isinstance(value, Missing):
+            missing.append(value)
+        elif value is None:
+            missing.append(Missing("it is unknown in this study", CURVE))
         else:
             return value
         return ""
@@ -174,7 +180,8 @@ def _render(template: str, names: dict[str, Any]) -> PartContent:
 
 def _names(subject: ProposalSubject, panel: Panel) -> dict[str, Any]:
     """Return the names that templates may use: facts, functions, and `study`, the JSON report."""
-    return {name: fact(subject) for name, fact in FACTS.items()} | {
+    facts = {name: fact(subject) for name, fact in FACTS.items()}
+    return facts | {
         "study": json.loads(to_json(subject.findings)),
         "table": partial(_table, subject),
         "figure": partial(_figure, subject),
@@ -188,36 +195,41 @@ def _names(subject: ProposalSubject, panel: Panel) -> dict[str, Any]:
 def _table(subject: ProposalSubject, *names: str, caption: str = "") -> PartContent:
     """Return a table of the columns that have values; columns without are missing."""
     _check(names, COLUMNS, "column")
-    details = f" ({subject.row.key.details})" if subject.row.key.details else ""
-    cells = {name: COLUMNS[name].cells(subject) for name in names}
-    filled = [name for name in names if any(cells[name])]
-    blank = [name for name in names if name not in filled]
-    missing = [
-        Missing(f"no value for the column `{name}`", COLUMNS[name].remedy)
-        for name in blank
-    ]
-    headings = tuple(
-        Heading(COLUMNS[name].title, unit_of(COLUMNS[name], subject)) for name in filled
-    )
-    rows = tuple(zip(*(cells[name] for name in filled), strict=True))
-    table = Table(
-        headings,
-        rows,
-        caption or f"{subject.row.strategy}{details}, by number of workers.",
-    )
-    return PartContent((table,) if len(headings) > 1 else (), missing)
+    missing: list[Missing] = []
+    headings: list[Heading] = []
+    filled: list[list[str]] = []
+    for name in names:
+        column = COLUMNS[name]
+        cells = column.cells(subject)
+        if any(cells):
+            headings.append(Heading(column.title, unit_of(column, subject)))
+            filled.append(cells)
+        else:
+            why = f"no value for the column `{name}`"
+            missing.append(Missing(why, column.remedy))
+    if len(headings) < 2:
+        # One column, usually the workers, says nothing by itself.
+        return PartContent((), missing)
+    if not caption:
+        details = subject.row.key.details
+        series = subject.row.strategy + (f" ({details})" if details else "")
+        caption = f"{series}, by number of workers."
+    rows = tuple(zip(*filled, strict=True))
+    return PartContent((Table(tuple(headings), rows, caption),), missing)
 
 
 def _figure(subject: ProposalSubject, name: str) -> PartContent:
     from altair.utils.schemapi import debug_mode
 
     _check([name], FIGURES, "figure")
-    with debug_mode(False):
-        figures = FIGURES[name](subject.findings) if len(subject.rows) > 1 else []
-    drawn = next((Drawing(figure) for figure in figures if figure.name == name), None)
+    figures: list[Figure] = []
+    if len(subject.rows) > 1:
+        with debug_mode(False):
+            figures = FIGURES[name](subject.findings)
+    for figure in figures:
+        if figure.name == name:
+            return PartContent((Drawing(figure),))
     why = f"there is nothing to draw in the figure `{name}`"
-    if drawn:
-        return PartContent((drawn,))
     return PartContent(missing=(Missing(why, CURVE),))
 
 
@@ -236,25 +248,23 @@ def doublings(subject: ProposalSubject) -> list[tuple[int, Estimate]]:
 
     Training times are compared if both rows processed equally many samples, else throughputs.
     """
-    rows, measures = (
-        {row.workers: row for row in subject.rows},
-        subject.findings.measures,
-    )
-    factors = {}
+    rows = {row.workers: row for row in subject.rows}
+    measures = subject.findings.measures
+    factors: dict[int, Estimate] = {}
     for row in subject.rows:
         double = rows.get(2 * row.workers)
         if double is None:
             continue
-        if (
-            row.samples_processed is not None
-            and row.samples_processed == double.samples_processed
-        ):
+        samples = row.samples_processed
+        if samples is not None and samples == double.samples_processed:
             factors[row.workers] = measures.training_seconds.ratio(row.key, double.key)
         elif measures.rate.values.get(row.key) and measures.rate.values.get(double.key):
             factors[row.workers] = measures.rate.ratio(double.key, row.key)
-    return [
-        (count, factor) for count, factor in factors.items() if factor.value is not None
-    ]
+    known = []
+    for workers, factor in factors.items():
+        if factor.value is not None:
+            known.append((workers, factor))
+    return known
 
 
 def _doublings(subject: ProposalSubject, least: float) -> PartContent:
@@ -263,43 +273,44 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
     if not measured:
         return PartContent(missing=(DOUBLED,))
 
-    def verdict(factor: Estimate) -> str:
-        certain = factor.low is not None and factor.high is not None
-        certain = certain and not (factor.low or 0.0) < least <= (factor.high or 0.0)
-        return ("yes" if (factor.value or 0.0) >= least else "no") + (
-            "" if certain else ", not certain"
-        )
-
     headings = headings_of(
         "Workers:", "Times faster", f"At least {format_number(least, 1)}:"
     )
-    rows = tuple(
-        (f"{n} → {2 * n}", with_interval(factor, 2), verdict(factor))
-        for n, factor in measured
-    )
-    enough = [
-        2 * n
-        for n, _ in takewhile(
-            lambda doubling: (doubling[1].value or 0.0) >= least, measured
-        )
-    ]
+    rows = []
+    for n, factor in measured:
+        doubling = f"{n} → {2 * n}"
+        rows.append((doubling, with_interval(factor, 2), _is_enough(factor, least)))
+    # The panel asks how far doubling pays: a later one that is fast enough again does not count.
+    enough = []
+    for n, factor in measured:
+        if (factor.value or 0.0) < least:
+            break
+        enough.append(2 * n)
     text = f"Already the first doubling makes the training less than {least:g} times faster."
     if enough:
         rest = measured[len(enough) :]
         text = f"Each doubling of the workers makes the training at least {least:g} times faster up to"
         text += f" {count_noun(enough[-1], 'worker')}"
-        text += f"; the next, to {2 * rest[0][0]}, does not." if rest else "."
-    decisive = rows[: len(enough) + 1] if enough else rows[:1]
+        if rest:
+            text += f"; the next, to {2 * rest[0][0]}, does not."
+        else:
+            text += "."
+    decisive = rows[: len(enough) + 1]
     if any("not certain" in row[2] for row in decisive):
         text += " This is not certain: an interval contains the factor or is missing."
-    return PartContent(
-        (
-            Paragraph(text),
-            Table(
-                headings, rows, "Each doubling with the same work.", name="doublings"
-            ),
-        )
-    )
+    caption = "Each doubling with the same work."
+    table = Table(headings, tuple(rows), caption, name="doublings")
+    return PartContent((Paragraph(text), table))
+
+
+def _is_enough(factor: Estimate, least: float) -> str:
+    """Return whether a factor reaches `least`, and whether its interval leaves that open."""
+    answer = "no"
+    if (factor.value or 0.0) >= least:
+        answer = "yes"
+    if factor.low is None or factor.high is None or factor.low < least <= factor.high:
+        return f"{answer}, not certain"
+    return answer
 
 
 def _weak_scaling(subject: ProposalSubject) -> PartContent:
@@ -314,21 +325,17 @@ def _weak_scaling(subject: ProposalSubject) -> PartContent:
         " throughput."
     )
     digits = decimals([point.throughput.value or 0.0 for point in points])
-    rows = tuple(
-        (
-            str(point.workers),
-            f"{point.global_batch:,}",
-            with_interval(point.throughput, digits),
-            with_interval(point.efficiency, 2),
-        )
-        for point in points
-    )
+    rows = []
+    for point in points:
+        batch = f"{point.global_batch:,}"
+        throughput = with_interval(point.throughput, digits)
+        efficiency = with_interval(point.efficiency, 2)
+        rows.append((str(point.workers), batch, throughput, efficiency))
     headings = headings_of(
         "Workers", "Global batch", "Throughput, samples/s", "Weak-scaling efficiency"
     )
-    return PartContent(
-        (Paragraph(text), Table(headings, rows, "Weak scaling.", name="weak-scaling"))
-    )
+    table = Table(headings, tuple(rows), "Weak scaling.", name="weak-scaling")
+    return PartContent((Paragraph(text), table))
 
 
 def _request(subject: ProposalSubject, panel: Panel) -> PartContent:
@@ -340,10 +347,10 @@ def _request(subject: ProposalSubject, panel: Panel) -> PartContent:
 
 def _environment(subject: ProposalSubject) -> PartContent:
     table = environment_table(subject.findings.runs, "Hardware and software.")
-    nothing = Missing(
-        "no environment was recorded", "Run the study with Scalestudy itself."
-    )
-    return PartContent((table,)) if table else PartContent(missing=(nothing,))
+    if table:
+        return PartContent((table,))
+    action = "Run the study with Scalestudy itself."
+    return PartContent(missing=(Missing("no environment was recorded", action),))
 
 
 def _missing(gaps: Sequence[Gap]) -> Section:
@@ -354,7 +361,12 @@ def _missing(gaps: Sequence[Gap]) -> Section:
     )
     sentences = []
     for gap in gaps:
-        why = "; ".join(dict.fromkeys(missing.why for missing in gap.missing))
-        remedies = dict.fromkeys(missing.remedy for missing in gap.missing)
+        # A part often lacks several facts for one reason, which is said once.
+        reasons: dict[str, None] = {}
+        remedies: dict[str, None] = {}
+        for missing in gap.missing:
+            reasons[missing.why] = None
+            remedies[missing.remedy] = None
+        why = "; ".join(reasons)
         sentences.append(" ".join([f"{gap.asks}: {why}.", *remedies]))
     return Section(MISSING, (Paragraph(text), Items(tuple(sentences))), name="missing")

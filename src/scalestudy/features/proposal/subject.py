@@ -51,9 +51,8 @@ class ProposalSubject:
     @property
     def verdict(self) -> Verdict:
         """The decision's verdict on the quality of the requested row."""
-        return (self.findings.advice.decision.verdicts or {}).get(
-            self.row.key, self.row.verdict
-        )
+        verdicts = self.findings.advice.decision.verdicts or {}
+        return verdicts.get(self.row.key, self.row.verdict)
 
     @property
     def doubt(self) -> str:
@@ -69,10 +68,10 @@ class ProposalSubject:
         if self.advised:
             return ""
         decision, verdict = self.findings.advice.decision, self.verdict
-        price = (decision.prices or {}).get(self.row.key)
-        efficiency = price.efficiency.value if price else None
         if verdict.seems_worse or verdict.failed:
             return f"its quality is or seems worse: {verdict.sentence}"
+        price = (decision.prices or {}).get(self.row.key)
+        efficiency = price.efficiency.value if price else None
         if price is None or efficiency is None or is_undecided(price, decision.target):
             return "its time cannot be compared, or is too uncertain"
         if efficiency < decision.target:
@@ -93,28 +92,40 @@ class ProposalSubject:
 
     def ranks(self, row: Row) -> list[RankRecord]:
         """Return the rank records of a row's runs."""
-        return [
-            rank for run in self.findings.measures.groups[row.key] for rank in run.ranks
-        ]
+        found: list[RankRecord] = []
+        for run in self.findings.measures.groups[row.key]:
+            found += run.ranks
+        return found
 
     def nodes(self, row: Row) -> int | None:
         """Return the number of nodes of a row's runs; None if it differs or was not recorded."""
         runs = self.findings.measures.groups[row.key]
-        counts = {len(run.result.nodes) or nodes_of(run) for run in runs}
-        return counts.pop() if len(counts) == 1 else None
+        counts = set()
+        for run in runs:
+            counts.add(len(run.result.nodes) or nodes_of(run))
+        if len(counts) != 1:
+            return None
+        return counts.pop()
 
     def fixed_seconds(self, row: Row) -> float:
         """Return the seconds of a run that do not grow with its epochs."""
-        found = [time_parts(run) for run in self.findings.measures.groups[row.key]]
-        parts = [part.fixed for part in found if part is not None]
-        return sum(parts) / len(parts) if parts else 0.0
+        fixed = []
+        for run in self.findings.measures.groups[row.key]:
+            part = time_parts(run)
+            if part is not None:
+                fixed.append(part.fixed)
+        if not fixed:
+            return 0.0
+        return sum(fixed) / len(fixed)
 
     def hours(self, row: Row) -> float:
         """Return the hours of the planned training from its start to its result, which sites bill."""
         planned = self.findings.measures.planned_seconds
-        if not planned.values.get(row.key):
-            return (row.wall_seconds.value or 0.0) / 3600
-        return (planned.mean(row.key).value or 0.0) / 3600
+        if planned.values.get(row.key):
+            seconds = planned.mean(row.key).value
+        else:
+            seconds = row.wall_seconds.value
+        return (seconds or 0.0) / 3600
 
     def epochs(self, row: Row) -> int:
         """Return the number of epochs of a row's runs."""
@@ -140,7 +151,9 @@ def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject |
             named.append(row)
     if not named:
         measured = ", ".join(row.key.label for row in rows)
-        received = [strategy] if strategy else []
+        received = []
+        if strategy:
+            received.append(strategy)
         if workers:
             received.append(f"{workers} workers")
         raise UserError(
@@ -173,10 +186,10 @@ def _requested_row(named: list[Row], rows: Sequence[Row], choice: Key | None) ->
 
 def count_runs(rows: Sequence[Row]) -> str:
     """Return the runs of rows, trainings and timing runs apart: `1 training and 2 timing runs`."""
-    trainings, timings = (
-        sum(row.trainings for row in rows),
-        sum(row.timings for row in rows),
-    )
+    trainings = timings = 0
+    for row in rows:
+        trainings += row.trainings
+        timings += row.timings
     if not timings:
         return count_noun(trainings, "run")
     of_timings = count_noun(timings, "timing run")

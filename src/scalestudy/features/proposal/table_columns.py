@@ -1,6 +1,6 @@
 """Columns of the tables on a proposal page, by the name that panels use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import floor, log10
 from typing import NamedTuple
 
@@ -30,31 +30,41 @@ class PanelColumn(NamedTuple):
     def estimate(self, subject: ProposalSubject, row: Row) -> Estimate:
         """Return the value in a row."""
         value = self.value(subject, row)
-        return value if isinstance(value, Estimate) else Estimate(value)
+        if isinstance(value, Estimate):
+            return value
+        return Estimate(value)
 
     def cells(self, subject: ProposalSubject) -> list[str]:
         """Return a cell for each row; "" if the value is unknown."""
         estimates = [self.estimate(subject, row) for row in subject.rows]
         digits = self.digits
         if digits is None:
-            # Three significant digits for every value; six decimals at most.
-            values = [estimate.value for estimate in estimates if estimate.value]
-            smallest = min(map(abs, values), default=1.0)
-            if smallest >= 0.5:
-                digits = decimals(values)
-            else:
-                digits = min(6, 2 - floor(log10(smallest)))
-        cells = (with_interval(estimate, digits) for estimate in estimates)
-        return ["" if cell == NOT_AVAILABLE else cell for cell in cells]
+            digits = _digits_for(estimates)
+        cells = []
+        for estimate in estimates:
+            cell = with_interval(estimate, digits)
+            # An empty cell, not a dash, so that a column without any value is left out.
+            cells.append("" if cell == NOT_AVAILABLE else cell)
+        return cells
+
+
+def _digits_for(estimates: Sequence[Estimate]) -> int:
+    """Return the decimals that give every value three significant digits; six at most."""
+    values = [estimate.value for estimate in estimates if estimate.value]
+    smallest = min(map(abs, values), default=1.0)
+    if smallest >= 0.5:
+        return decimals(values)
+    return min(6, 2 - floor(log10(smallest)))
 
 
 def unit_of(column: PanelColumn, subject: ProposalSubject) -> str:
     """Return the unit below a column's title."""
-    against = max(row.speed.against for row in subject.rows)
-    return column.unit.format(
-        time=_time_unit(subject)[0],
-        against=f", against {against}" if against > 1 else "",
-    )
+    time, _ = _time_unit(subject)
+    least = max(row.speed.against for row in subject.rows)
+    against = ""
+    if least > 1:
+        against = f", against {least}"
+    return column.unit.format(time=time, against=against)
 
 
 def _time_unit(subject: ProposalSubject) -> tuple[str, float]:
@@ -73,18 +83,32 @@ def _of_gpus(
 
     def value(subject: ProposalSubject, row: Row) -> float | None:
         runs = subject.runs(row)
-        values = [getattr(use, name) for run in runs for use in run.gpus]
-        if not values or None in values:
+        values: list[float | None] = []
+        for run in runs:
+            for use in run.gpus:
+                values.append(getattr(use, name))
+        known = [value for value in values if value is not None]
+        # A mean over the GPUs that answered would pass for one over all.
+        if not values or len(known) < len(values):
             return None
-        mean: float = sum(values) / len(runs if by_run else values)
-        return mean
+        count = len(runs) if by_run else len(known)
+        return sum(known) / count
 
     return value
 
 
 def gib(count: float | None) -> float | None:
     """Convert bytes to GiB."""
-    return None if count is None else count / 2**30
+    if count is None:
+        return None
+    return count / 2**30
+
+
+def _node_hours(subject: ProposalSubject, row: Row) -> float | None:
+    nodes = subject.nodes(row)
+    if not nodes:
+        return nodes
+    return nodes * subject.hours(row)
 
 
 COLUMNS: dict[str, PanelColumn] = {
@@ -124,11 +148,7 @@ COLUMNS: dict[str, PanelColumn] = {
     "device_hours": PanelColumn(
         "Device-hours", lambda _, row: row.costs.device_hours, "a training"
     ),
-    "node_hours": PanelColumn(
-        "Node-hours",
-        lambda s, row: (nodes := s.nodes(row)) and nodes * s.hours(row),
-        "a training",
-    ),
+    "node_hours": PanelColumn("Node-hours", _node_hours, "a training"),
     "energy_wh": PanelColumn(
         "Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS
     ),

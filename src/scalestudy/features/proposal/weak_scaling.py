@@ -32,25 +32,20 @@ def weak_scaling(subject: ProposalSubject) -> list[WeakPoint]:
     rates = subject.findings.measures.rate
     by_variant: dict[str, list[Row]] = {}
     for row in subject.findings.rows:
-        if (
-            row.strategy == subject.row.strategy
-            and row.throughput.value
-            and not row.oversubscribed
-        ):
+        if row.strategy != subject.row.strategy or row.oversubscribed:
+            continue
+        if row.throughput.value:
             by_variant.setdefault(row.key.variant, []).append(row)
     for rows in by_variant.values():
         rows.sort(key=lambda row: row.workers)
         if len(rows) > 1 and _batch_grows(rows):
-            first = rows[0]
-            return [
-                WeakPoint(
-                    row.workers,
-                    row.global_batch or 0,
-                    row.throughput,
-                    _kept(rates.ratio(row.key, first.key), row.key, first.key),
-                )
-                for row in rows
-            ]
+            first = rows[0].key
+            points = []
+            for row in rows:
+                kept = _kept(rates.ratio(row.key, first), row.key, first)
+                batch = row.global_batch or 0
+                points.append(WeakPoint(row.workers, batch, row.throughput, kept))
+            return points
     return []
 
 
