@@ -74,29 +74,25 @@ def answer(findings: Findings, goal: Goal) -> GoalAnswer:
     """Return the rows that best meet a goal."""
     decision, measured = findings.advice.decision, _measured(findings)
     if goal.deadline is None:
-        best = next(
-            (candidate for candidate in measured if candidate.key == decision.choice),
-            None,
-        )
-        return GoalAnswer(goal, best, best is not None and not decision.provisional)
-    within = [
-        candidate
-        for candidate in measured
-        if (candidate.seconds.value or 0.0) <= goal.deadline
-        and (goal.most is None or candidate.key.workers <= goal.most)
-    ]
+        for candidate in measured:
+            if candidate.key == decision.choice:
+                return GoalAnswer(goal, candidate, not decision.provisional)
+        return GoalAnswer(goal, None)
+    within = []
+    for candidate in measured:
+        in_time = (candidate.seconds.value or 0.0) <= goal.deadline
+        if in_time and (goal.most is None or candidate.key.workers <= goal.most):
+            within.append(candidate)
     within.sort(key=lambda row: (row.cost.value or 0.0, row.seconds.value or 0.0))
     cheapest: dict[tuple[str, str], Candidate] = {}
     for candidate in within:
         cheapest.setdefault(candidate.key.series, candidate)
-    ordered = tuple(cheapest.values())
-    best = ordered[0] if ordered else None
-    sure = (
-        best is not None
-        and best.seconds.high is not None
-        and best.seconds.high <= goal.deadline
-    )
-    return GoalAnswer(goal, best, sure, ordered[1:])
+    if not cheapest:
+        return GoalAnswer(goal, None)
+    best, *others = cheapest.values()
+    latest = best.seconds.high
+    sure = latest is not None and latest <= goal.deadline
+    return GoalAnswer(goal, best, sure, tuple(others))
 
 
 def _measured(findings: Findings) -> list[Candidate]:
@@ -117,13 +113,17 @@ def _measured(findings: Findings) -> list[Candidate]:
 def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
     """Return the answer; without a deadline, also what it is based on and the open questions."""
     advice = findings.advice
-    blocks: list[Block] = [Items(findings.readings)] if findings.readings else []
+    blocks: list[Block] = []
+    if findings.readings:
+        blocks.append(Items(findings.readings))
     if answer.best:
         blocks.append(_table(findings, [answer.best, *answer.others]))
     blocks.append(Paragraph(headline(findings, answer)))
     if answer.goal.deadline is None:
-        blocks += [Paragraph(advice.cost)] if advice.cost else []
-        blocks += [Items(advice.sentences)] if advice.sentences else []
+        if advice.cost:
+            blocks.append(Paragraph(advice.cost))
+        if advice.sentences:
+            blocks.append(Items(advice.sentences))
         if advice.open_questions:
             blocks += [Paragraph("Not settled:"), Items(advice.open_questions)]
     return Document(f"{findings.name}: what to ask for", tuple(blocks))
@@ -174,32 +174,26 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
     else:
         done = units.duration(3600 * hours)
     if best is None:
-        if all(
-            verdict.seems_worse
-            for verdict in findings.advice.decision.verdicts.values()
-        ):
+        verdicts = findings.advice.decision.verdicts.values()
+        if all(verdict.seems_worse for verdict in verdicts):
             return f"No row is advised for {done}: {advised}"
         if _only_rates(findings):
             return f"No row states the time of a whole training, so none is known to finish in {done}."
-        known = f"No row of sufficient quality is known to finish in {done}."
-        return " ".join(
-            (
-                known,
-                *_fastest_row(findings, answer.goal),
-                *_estimates(findings, answer.goal),
-            )
-        )
+        sentences = [f"No row of sufficient quality is known to finish in {done}."]
+        sentences += _fastest_row(findings, answer.goal)
+        sentences += _estimates(findings, answer.goal)
+        return " ".join(sentences)
     ask = "Ask" if answer.sure else "Provisionally, ask"
     return f"{ask} for {best.key.label}: the cheapest training that finishes in {done}."
 
 
 def _only_rates(findings: Findings) -> bool:
     """Whether rows were timed, but no time of a whole training is known."""
+    for row in findings.rows:
+        if row.wall_seconds.value or row.training_seconds.value:
+            return False
     prices = findings.advice.decision.prices.values()
-    timed = any(
-        row.wall_seconds.value or row.training_seconds.value for row in findings.rows
-    )
-    return not timed and any(price.basis == "rate" for price in prices)
+    return any(price.basis == "rate" for price in prices)
 
 
 def _fastest_row(findings: Findings, goal: Goal) -> list[str]:
@@ -222,14 +216,11 @@ def _estimates(findings: Findings, goal: Goal) -> list[str]:
     if not measured or goal.deadline is None:
         return []
     fastest = min(measured, key=lambda row: row.seconds.value or 0.0)
-    model = next(
-        (
-            each
-            for each in findings.models
-            if each.series.key.series == fastest.key.series
-        ),
-        None,
-    )
+    model = None
+    for each in findings.models:
+        if each.series.key.series == fastest.key.series:
+            model = each
+            break
     if model is None or model.fit is None:
         return []
     measured_speed = model.predict(fastest.key.workers).speedup.value
@@ -237,11 +228,9 @@ def _estimates(findings: Findings, goal: Goal) -> list[str]:
     for doubling in range(1, DOUBLINGS + 1):
         workers = fastest.key.workers * 2**doubling
         speed = model.predict(workers).speedup.value
-        if (
-            not measured_speed
-            or not speed
-            or (goal.most is not None and workers > goal.most)
-        ):
+        if not measured_speed or not speed:
+            break
+        if goal.most is not None and workers > goal.most:
             break
         seconds = _with_shorter_steps(findings, fastest, measured_speed / speed)
         estimates.append(f"{workers} workers {units.duration(seconds)}")
@@ -269,7 +258,8 @@ def _with_shorter_steps(findings: Findings, row: Candidate, share: float) -> flo
 
 def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
     """Return these rows as the report shows them; where it shows rates, with the times of whole trainings."""
-    if all(price.basis != "rate" for price in findings.advice.decision.prices.values()):
+    prices = findings.advice.decision.prices.values()
+    if all(price.basis != "rate" for price in prices):
         keys = [row.key for row in findings.rows]
         places = sorted(keys.index(row.key) for row in rows)
         table = results_table(findings, brief=True).only(places)
@@ -286,17 +276,14 @@ def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
         Heading("Cost", f"{bill}-{billed}", f"cost {billed}"),
         Heading("Cost efficiency", "", "cost eff."),
     )
-    cells = tuple(
-        (
-            row.key.series_label,
-            str(row.key.workers),
-            _cell(row.seconds.scaled(1 / length)),
-            _cell(row.cost.scaled(1 / hours)),
-            _cell(row.efficiency),
-        )
-        for row in rows
-    )
-    return Table(headings, cells, name="advised")
+    cells = []
+    for row in rows:
+        time = _cell(row.seconds.scaled(1 / length))
+        cost = _cell(row.cost.scaled(1 / hours))
+        workers = str(row.key.workers)
+        label = row.key.series_label
+        cells.append((label, workers, time, cost, _cell(row.efficiency)))
+    return Table(headings, tuple(cells), name="advised")
 
 
 def _cell(estimate: Estimate) -> str:

@@ -71,8 +71,10 @@ def exported(run: Run) -> Exported:
     """The settings and values of a finished run."""
     result = run.result
     settings = {
-        name: getattr(result, name)
-        for name in ("strategy", "workers", "seed", "global_batch")
+        "strategy": result.strategy,
+        "workers": result.workers,
+        "seed": result.seed,
+        "global_batch": result.global_batch,
     }
     if result.finished:
         end = datetime.fromisoformat(result.finished).timestamp()
@@ -82,16 +84,10 @@ def exported(run: Run) -> Exported:
     epochs = []
     for epoch in run.epochs:
         values = {"loss": epoch.loss, "learning_rate": epoch.learning_rate}
-        values |= {
-            f"validation/{name}": value for name, value in epoch.validation.items()
-        }
-        epochs.append(
-            (
-                epoch.epoch,
-                start + (epoch.elapsed_training_seconds or 0.0),
-                _finite(values),
-            )
-        )
+        for name, value in epoch.validation.items():
+            values[f"validation/{name}"] = value
+        at = start + (epoch.elapsed_training_seconds or 0.0)
+        epochs.append((epoch.epoch, at, _finite(values)))
     summary = _finite({f"run/{name}": getattr(result, name) for name in SUMMARY})
     return Exported(
         result.name, settings | result.swept, tuple(epochs), summary, start, end
@@ -99,11 +95,11 @@ def exported(run: Run) -> Exported:
 
 
 def _finite(values: dict[str, float | None]) -> Values:
-    return {
-        name: value
-        for name, value in values.items()
-        if value is not None and isfinite(value)
-    }
+    finite = {}
+    for name, value in values.items():
+        if value is not None and isfinite(value):
+            finite[name] = value
+    return finite
 
 
 def _to_tensorboard(runs: list[Exported], study: str, target: str) -> tuple[int, str]:
@@ -120,10 +116,11 @@ def _to_tensorboard(runs: list[Exported], study: str, target: str) -> tuple[int,
     new = [run for run in runs if not (Path(target) / run.name).exists()]
     for run in new:
         writer = EventFileWriter(str(Path(target) / run.name))
-        settings = {
-            name: value if isinstance(value, bool | int | float | str) else str(value)
-            for name, value in run.settings.items()
-        }
+        settings = {}
+        for name, value in run.settings.items():
+            # The plugin takes no other types.
+            is_plain = isinstance(value, bool | int | float | str)
+            settings[name] = value if is_plain else str(value)
         settings_of_run = hparams_pb(
             settings, trial_id=run.name, start_time_secs=run.start
         )

@@ -60,19 +60,19 @@ def picture(
 ) -> Group:
     """Return the view in `height` lines: remaining time and cost, all points, and details of running ones."""
     running = [status for status in overview.points if status.state == "running"]
-    elapsed = {
-        status.name: since for status in running if (since := begun(status)) is not None
-    }
-    left = remaining(
-        overview.points, elapsed, at_once=launcher_of(folder.study).detached
-    )
-    details = [line for status in running[:MOST_RUNS] for line in _details(status)]
+    elapsed = {}
+    for status in running:
+        since = begun(status)
+        if since is not None:
+            elapsed[status.name] = since
+    at_once = launcher_of(folder.study).detached
+    left = remaining(overview.points, elapsed, at_once=at_once)
+    details: list[Text] = []
+    for status in running[:MOST_RUNS]:
+        details += _details(status)
     points = table(overview, max(height - len(details) - HEADING - 1, 3))
-    return Group(
-        _heading(folder.name, remaining_text(left, moving=bool(overview.open))),
-        points,
-        *details,
-    )
+    text = remaining_text(left, moving=bool(overview.open))
+    return Group(_heading(folder.name, text), points, *details)
 
 
 def _heading(name: str, text: str) -> Text:
@@ -84,22 +84,20 @@ def _heading(name: str, text: str) -> Text:
 def _details(status: PointStatus) -> list[Text]:
     """Return two lines for a running point: its utilisation, and the last line of its log."""
     assert status.run is not None
-    parts = [status.point.why] if status.point.why else []
+    parts = []
+    if status.point.why:
+        parts.append(status.point.why)
     if status.progress:
         used = {"CPU": status.progress.cpu_percent, "GPU": status.progress.gpu_percent}
-        parts += [
-            f"{name} {value:.0f} %" for name, value in used.items() if value is not None
-        ]
+        for name, value in used.items():
+            if value is not None:
+                parts.append(f"{name} {value:.0f} %")
     line = Text(
         printable(status.name), style="bold cyan", no_wrap=True, overflow="ellipsis"
     )
     line.append("  " + ", ".join(parts), style="default not bold")
-    return [
-        line,
-        Text(
-            f"  | {printable(last_line(status.run))}", no_wrap=True, overflow="ellipsis"
-        ),
-    ]
+    last = f"  | {printable(last_line(status.run))}"
+    return [line, Text(last, no_wrap=True, overflow="ellipsis")]
 
 
 def last_line(run: RunFolder) -> str:

@@ -151,7 +151,8 @@ class _Stripped:
         self._texts: dict[str, list[str]] = {}
         self._names: Counter[str] = Counter()
         for run in runs:
-            for host in (*run.result.hosts, *(rank.host for rank in run.ranks)):
+            hosts = [*run.result.hosts, *[rank.host for rank in run.ranks]]
+            for host in hosts:
                 self._hosts.setdefault(host, f"node{len(self._hosts) + 1}")
             for key, value in run.result.swept.items():
                 if not is_plain(key, value):
@@ -178,14 +179,15 @@ class _Stripped:
             weights = "a file"
         # Operations may have names of the user's own: only whether there are any is kept.
         uncounted = ["an operation"] if result.flops_uncounted else []
+        swept = {}
+        for key, value in result.swept.items():
+            swept[key] = self._value(key, value)
         kept = {field: getattr(result, field) for field in RESULT}
         return Result.model_validate(
             kept
             | {
                 "name": name,
-                "swept": {
-                    key: self._value(key, value) for key, value in result.swept.items()
-                },
+                "swept": swept,
                 "metric": names.get(result.metric, ""),
                 "validation": _renamed(result.validation, names),
                 "test": _renamed(result.test, names),
@@ -248,9 +250,9 @@ def _columns(run: Run, names: Mapping[str, str]) -> dict[str, Any]:
     for name in EpochRecord.model_fields:
         if name != "validation":
             plain[name] = epoch_values(run.epochs, name)
-    metrics = {
-        new: epoch_values(run.epochs, "validation", old) for old, new in names.items()
-    }
+    metrics = {}
+    for old, new in names.items():
+        metrics[new] = epoch_values(run.epochs, "validation", old)
     return _record(plain) | {"validation": _record(metrics)}
 
 

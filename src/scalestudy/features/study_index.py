@@ -45,18 +45,12 @@ def _line(path: Path, beside: Path) -> tuple[str | Cell, ...]:
         overview = study_status(folder)
         findings = read_study(folder, overview=overview)
     except ScalestudyError as error:
-        return (
-            path.name,
-            "",
-            f"It cannot be read: {error.received}. {error.action}",
-            "",
-            "",
-        )
+        why = f"It cannot be read: {error.received}. {error.action}"
+        return path.name, "", why, "", ""
+    link = ""
     page = path / "report" / "report.html"
     if page.exists():
         link = Path(os.path.relpath(page.resolve(), beside.resolve())).as_posix()
-    else:
-        link = ""
     done = sum(status.state == "done" for status in overview.points)
     ends = [run.result.finished for run in findings.runs if run.result.finished]
     when = max(ends, default="")[:16].replace("T", " ")

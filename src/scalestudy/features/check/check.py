@@ -101,14 +101,15 @@ class CheckSubject:
     @property
     def asks_queue(self) -> bool:
         """Whether it has a queue that checks can ask and submit to; that of a site alone is Slurm."""
-        return self.site is not None and (
-            self.study is None or launcher_of(self.study).checked
-        )
+        if self.site is None:
+            return False
+        return self.study is None or launcher_of(self.study).checked
 
     @property
     def cpus_per_worker(self) -> int:
         """Largest `cpus_per_worker` of the points."""
-        return max((point.launch.cpus_per_worker for point in self.points), default=1)
+        asked = [point.launch.cpus_per_worker for point in self.points]
+        return max(asked, default=1)
 
     def workers(self, nodes: int | None) -> int:
         """Return the number of ranks of the check.
@@ -117,9 +118,9 @@ class CheckSubject:
         largest point, or fill two nodes without a study. On this machine, there is one for each GPU, or as
         many as the cores suffice for: at least two, and no more than the study's largest point has workers.
         """
-        largest = max(
-            (point.workers for point in self.points if point.traits.timed), default=1
-        )
+        # A strategy without times computes all its workers in one process.
+        workers = [point.workers for point in self.points if point.traits.timed]
+        largest = max(workers, default=1)
         if self.on_hosts:
             return largest
         if self.site is not None:
@@ -128,7 +129,9 @@ class CheckSubject:
                 return largest
             return per_node * (nodes or 2)
         fitting = max(devices.gpus() or len(cores.granted()) // self.cpus_per_worker, 2)
-        return min(largest, fitting) if self.points else fitting
+        if self.points:
+            return min(largest, fitting)
+        return fitting
 
 
 def check(
@@ -176,19 +179,26 @@ def subject(what: str | None) -> CheckSubject:
     if what is None:
         return CheckSubject()
     path = Path(what)
-    if path.suffix != ".toml" or not toml_table(read_text(path), str(path)).keys() & {
-        "task",
-        "sweep",
-    }:
+    if not _is_study(path):
         return CheckSubject(site=find_site(what, Path.cwd()))
     study, _ = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
     if not launcher_of(study).detached:
+        points: Sequence[Point] = ()
         # The points of hosts are known once these answer.
-        points = () if launcher_of(study) is HOSTS else points_here(study)
+        if launcher_of(study) is not HOSTS:
+            points = points_here(study)
         return CheckSubject(study, points, None, base, results)
     site = find_site(study.launch.site, base)
     return CheckSubject(study, expand_for(study, site), site, base, results)
+
+
+def _is_study(path: Path) -> bool:
+    """Whether a file is a study, not a site profile: both are TOML."""
+    if path.suffix != ".toml":
+        return False
+    keys = toml_table(read_text(path), str(path)).keys()
+    return "task" in keys or "sweep" in keys
 
 
 def _of_one_engine(
@@ -196,8 +206,9 @@ def _of_one_engine(
 ) -> CheckSubject:
     """Return the subject with the points of one engine only, in the environment that they name."""
     engines = list(dict.fromkeys(point.engine for point in about.points))
-    if engine is not None and engine not in (engines or engine_names()):
-        expected = f"--engine with one of {', '.join(engines or engine_names())}"
+    available = engines or engine_names()
+    if engine is not None and engine not in available:
+        expected = f"--engine with one of {', '.join(available)}"
         raise UserError(expected, engine, "Correct it.")
     engine = engine or next(iter(engines), installed_engine())
     if others := [name for name in engines if name != engine]:
@@ -213,14 +224,19 @@ def _of_one_engine(
 def plan_of(about: CheckSubject, options: CheckOptions) -> CheckPlan:
     """Return the plan that every rank follows."""
     points, site = about.points, about.site
-    written = {
-        str(cache_folder(point.data.cache, about.base)): "cache" for point in points
-    }
+    written: dict[str, str] = {}
+    needed: dict[str, None] = {}
+    for point in points:
+        written[str(cache_folder(point.data.cache, about.base))] = "cache"
+        if point.traits.library:
+            needed[point.traits.library] = None
     if about.results is not None:
         written[str(about.results)] = "results"
     if site is not None and site.scratch:
         written[site.scratch] = "scratch"
-    unasked = ["slurm"] if site is not None and not about.asks_queue else []
+    skip = list(options.skip)
+    if site is not None and not about.asks_queue:
+        skip.append("slurm")
     return CheckPlan(
         engine=about.engine,
         workers=options.workers or about.workers(options.nodes),
@@ -228,25 +244,23 @@ def plan_of(about: CheckSubject, options: CheckOptions) -> CheckPlan:
         gpus_per_node=site.gpus_per_node if site is not None else 0,
         cpus_per_worker=about.cpus_per_worker,
         needs=needs_of(points) if points else None,
-        libraries=tuple(
-            dict.fromkeys(
-                point.traits.library for point in points if point.traits.library
-            )
-        ),
+        libraries=tuple(needed),
         folders=written,
-        skip=cast(tuple[Topic, ...], (*options.skip, *unasked)),
+        skip=cast(tuple[Topic, ...], tuple(skip)),
     )
 
 
 def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
     """Return what the collectives of points must support: `communication`, or the processes' rendezvous."""
-    needs = dict.fromkeys(
-        point.launch.communication
-        if engine_traits(point.engine).communications(point.implementation)
-        else point.traits.rendezvous.name
-        for point in points
-        if point.traits.rendezvous and point.traits.synchronous
-    )
+    needs: dict[str, None] = {}
+    for point in points:
+        rendezvous = point.traits.rendezvous
+        if not rendezvous or not point.traits.synchronous:
+            continue
+        if engine_traits(point.engine).communications(point.implementation):
+            needs[point.launch.communication] = None
+        else:
+            needs[rendezvous.name] = None
     return tuple(needs)
 
 
@@ -263,9 +277,8 @@ def _by_queue(
     shape = check_layout(point, site, options.nodes)
     lines = _login_lines(site, plan)
     if plan.wants("slurm"):
-        lines += queue_lines(
-            site, point, [layout(each, site) for each in about.points] or [shape]
-        )
+        shapes = [layout(each, site) for each in about.points]
+        lines += queue_lines(site, point, shapes or [shape])
     report = Report(lines=tuple(lines))
     if not options.submit:
         note("The nodes were not checked. Add --submit to check them.")
@@ -273,9 +286,8 @@ def _by_queue(
     if report.failed:
         note("Not submitted: the checks that failed here would fail there too.")
         return report
-    target = (
-        options.folder or Path("scalestudy-check") / time.strftime("%Y%m%d-%H%M%S")
-    ).absolute()
+    target = options.folder or Path("scalestudy-check") / time.strftime("%Y%m%d-%H%M%S")
+    target = target.absolute()
     _refuse_full(target)
     job = submit_check(target, plan, site, point, shape)
     note(
@@ -297,21 +309,15 @@ def _login_lines(site: Site, plan: CheckPlan) -> list[Line]:
     lines: list[Line] = []
     if plan.wants("versions") and site.container is not None:
         image = site.container.image
-        if (
-            "$" not in image
-            and "://" not in image
-            and not Path(image).expanduser().exists()
-        ):
+        # A variable may have a value on the nodes only, and a registry is asked there.
+        is_file = "$" not in image and "://" not in image
+        if is_file and not Path(image).expanduser().exists():
+            seen = f"{site.name}: no container image {image}"
             action = "Build it (see environments/), or correct container in the site profile."
-            lines.append(
-                report_failure(
-                    "versions", here, f"{site.name}: no container image {image}", action
-                )
-            )
+            lines.append(report_failure("versions", here, seen, action))
         else:
-            lines.append(
-                report_pass("versions", here, "in the container, not checked here")
-            )
+            seen = "in the container, not checked here"
+            lines.append(report_pass("versions", here, seen))
     elif plan.wants("versions"):
         versions = host_checks.read_versions(site.environment)
         engine = engine_traits(plan.engine)
@@ -319,9 +325,8 @@ def _login_lines(site: Site, plan: CheckPlan) -> list[Line]:
             versions, here, engine, libraries=plan.libraries
         )
     if plan.wants("folders"):
-        lines += [
-            host_checks.judge_folder(here, *folder) for folder in plan.folders.items()
-        ]
+        for folder, purpose in plan.folders.items():
+            lines.append(host_checks.judge_folder(here, folder, purpose))
     return lines
 
 
@@ -336,14 +341,11 @@ def _by_processes(
 
     The files are kept only after a failure, or if a folder was named for them.
     """
+    shared, where, prefix = None, "this machine", ""
     if about.on_hosts:
-        shared, where, prefix = (
-            host_checks.present(cast(Path, about.results)),
-            "the hosts",
-            ".",
-        )
-    else:
-        shared, where, prefix = None, "this machine", ""
+        # All hosts see the folder of results; a name that begins with a dot keeps it out of listings.
+        shared = host_checks.present(cast(Path, about.results))
+        where, prefix = "the hosts", "."
     if not about.on_hosts and (said := refuse_open_ports(about.points)):
         note(said.text)
     target = options.folder or Path(
@@ -352,9 +354,8 @@ def _by_processes(
     _refuse_full(target)
     on_progress(f"Checking with {plan.workers} processes on {where}")
     if about.on_hosts:
-        report = check_on_hosts(
-            target.absolute(), plan, check_point(about.points[0], plan), on_progress
-        )
+        point = check_point(about.points[0], plan)
+        report = check_on_hosts(target.absolute(), plan, point, on_progress)
     else:
         report = check_here(target.absolute(), plan, on_progress, about.environment)
     if report.failed or options.folder is not None:
@@ -365,15 +366,14 @@ def _by_processes(
 
 
 def _refuse_contradictions(about: CheckSubject, options: CheckOptions) -> None:
-    queues = ", ".join(
-        f'"{name}"' for name in LAUNCHERS.names() if launcher(name).checked
-    )
+    queues = [f'"{name}"' for name in LAUNCHERS.names() if launcher(name).checked]
     if options.submit and not about.asks_queue:
+        seen = "neither"
+        if about.study is not None:
+            seen = f'a study with launch.on = "{about.study.launch.on}"'
         raise UserError(
-            f"a site profile, or a study with launch.on = {queues}, for --submit",
-            "neither"
-            if about.study is None
-            else f'a study with launch.on = "{about.study.launch.on}"',
+            f"a site profile, or a study with launch.on = {', '.join(queues)}, for --submit",
+            seen,
             "Name a site: `scalestudy check SITE --submit`, or leave out --submit.",
         )
     if options.nodes is not None and not options.submit:

@@ -11,6 +11,7 @@ progress                   current activity, for display
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -80,13 +81,13 @@ class Report(Record):
     @property
     def verdict(self) -> str:
         """Summary in one sentence."""
-        count = {}
-        for status in get_args(Status):
-            count[status] = sum(line.status == status for line in self.lines)
+        count = Counter(line.status for line in self.lines)
         numbers = (
             f"{count['pass']} passed, {count['warn']} warnings, {count['fail']} failed"
         )
-        return f"{'Not ready' if self.failed else 'Ready'}: {numbers}."
+        if self.failed:
+            return f"Not ready: {numbers}."
+        return f"Ready: {numbers}."
 
     def joined(self, other: "Report") -> "Report":
         """Return this report followed by another."""
@@ -113,10 +114,9 @@ def merge(lines: Iterable[Line]) -> list[Line]:
     places: dict[Line, dict[str, None]] = {}
     for line in lines:
         places.setdefault(line.model_copy(update={"where": ""}), {})[line.where] = None
-    together = [
-        line.model_copy(update={"where": names_together(where)})
-        for line, where in places.items()
-    ]
+    together = []
+    for line, where in places.items():
+        together.append(line.model_copy(update={"where": names_together(where)}))
     return sorted(together, key=lambda line: TOPICS.index(line.topic))
 
 
@@ -272,6 +272,7 @@ class Exchange:
             lines = self.events_path(number, rank).read_text().splitlines(keepends=True)
         except OSError:
             return []
+        # The last line may still be in the making.
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def answers(
@@ -310,20 +311,26 @@ class Exchange:
         state: State,
         events: list[dict[str, Any]],
     ) -> RankAnswer:
-        steps = [event["step"] for event in events if event["step"] != "ended"]
+        last, build = "", None
+        seconds: dict[int, float] = {}
+        for event in events:
+            step = event["step"]
+            if step == "timed":
+                seconds[event["bytes"]] = event["seconds"]
+            elif step == "built":
+                build = event
+            if step != "ended":
+                last = step
+        tail: list[str] = []
+        if state != "done":
+            tail = _tail(self.log(number, rank))[-TAIL_LINES:]
         return RankAnswer(
             rank=rank,
             state=state,
-            step=STEPS.get(steps[-1], steps[-1]),
-            seconds={
-                event["bytes"]: event["seconds"]
-                for event in events
-                if event["step"] == "timed"
-            },
-            tail=[] if state == "done" else _tail(self.log(number, rank))[-TAIL_LINES:],
-            build=next(
-                (event for event in reversed(events) if event["step"] == "built"), None
-            ),
+            step=STEPS.get(last, last),
+            seconds=seconds,
+            tail=tail,
+            build=build,
         )
 
 
@@ -362,15 +369,12 @@ def read_report(folder: Path) -> Report:
     try:
         return Report.model_validate_json(file.read_bytes())
     except OSError:
-        last = {
-            name: lines[-1]
-            for name in ("rank-0.log", "job.log")
-            if (lines := _tail(logs / name))
-        }
-        seen = next(
-            (f"none; the last of {name}: {line}" for name, line in last.items()),
-            "none, and no logs",
-        )
+        seen = "none, and no logs"
+        # Rank 0 writes the report; without a log of its own, the job did not come as far as starting it.
+        for name in ("rank-0.log", "job.log"):
+            if lines := _tail(logs / name):
+                seen = f"none; the last of {name}: {lines[-1]}"
+                break
         raise RunError(
             f"a report in {file}", seen, f"Look at the logs in {logs}."
         ) from None

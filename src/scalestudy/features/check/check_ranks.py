@@ -120,10 +120,8 @@ def check_rank(path: Path, placement: Placement) -> int:
     Raises:
         RunError: If rank 0 stops giving assignments, or a check has run in this folder before.
     """
-    plan, exchange = (
-        CheckPlan.model_validate_json((path / PLAN_FILE).read_bytes()),
-        Exchange(path),
-    )
+    plan = CheckPlan.model_validate_json((path / PLAN_FILE).read_bytes())
+    exchange = Exchange(path)
     if exchange.facts_path(placement.rank).exists():
         raise RunError(
             "a check that is started once",
@@ -164,14 +162,21 @@ class _Rank:
     def facts(self) -> Facts:
         """Return what this rank finds on its own."""
         placement = self._placement
+        no_gpus = None
+        if self._plan.device != "cpu" and not self._gpus:
+            no_gpus = why_unseen()
+        lines: Sequence[Line] = ()
+        # One rank of each host speaks for it.
+        if placement.local_rank == 0:
+            lines = self._host_lines()
         return Facts(
             rank=placement.rank,
             host=socket.gethostname(),
             local_rank=placement.local_rank,
             gpus=self._gpus,
             uuids=tuple(self._uuids),
-            no_gpus=None if self._plan.device == "cpu" or self._gpus else why_unseen(),
-            lines=tuple(self._host_lines()) if placement.local_rank == 0 else (),
+            no_gpus=no_gpus,
+            lines=tuple(lines),
         )
 
     def _host_lines(self) -> list[Line]:
@@ -184,9 +189,8 @@ class _Rank:
             )
         if plan.wants("folders"):
             folders = plan.folders | {tempfile.gettempdir(): "temporary"}
-            lines += [
-                host_checks.judge_folder(here, *folder) for folder in folders.items()
-            ]
+            for folder, purpose in folders.items():
+                lines.append(host_checks.judge_folder(here, folder, purpose))
         return lines
 
     def follow(self) -> None:
@@ -210,26 +214,28 @@ class _Rank:
         )
 
     def _start(self, assignment: Assignment) -> None:
-        number, rank, gpus = (
-            assignment.number,
-            self._placement.rank,
-            devices.visible_gpus(os.environ),
-        )
-        way = collective(assignment.collective) if assignment.collective else None
-        device = "cpu" if way is not None and way.device == "cpu" else self._device
+        number, rank = assignment.number, self._placement.rank
+        gpus = devices.visible_gpus(os.environ)
+        way: Collective | None = None
+        device = self._device
+        if assignment.collective:
+            way = collective(assignment.collective)
+            if way.device == "cpu":
+                device = "cpu"
+        sizes: Sequence[int] = ()
+        if self._plan.wants("bandwidth"):
+            sizes = self._plan.sizes
         what = trial_task(
             way,
             self._placement,
             device=device,
-            sizes=self._plan.sizes if self._plan.wants("bandwidth") else (),
+            sizes=sizes,
             events=self._exchange.events_path(number, rank),
         )
         if way is None:
-            what["gpus"] = (
-                host_checks.shown_at_once(self._gpus, self._uuids)
-                if device == "gpu"
-                else 0
-            )
+            what["gpus"] = 0
+            if device == "gpu":
+                what["gpus"] = host_checks.shown_at_once(self._gpus, self._uuids)
         variables = trial_environment(
             way,
             self._engine,

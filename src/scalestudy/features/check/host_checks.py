@@ -46,10 +46,16 @@ IMPORT_WITHIN = 300
 
 def count_gpus(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
     """Return the GPUs of a host, given the number and UUIDs that each rank sees: its own GPUs or all."""
+    counts = [count for count, _ in ranks]
+    distinct: set[str] = set()
+    for _, uuids in ranks:
+        distinct.update(uuids)
     if all(len(uuids) == count for count, uuids in ranks):
-        return len({uuid for _, uuids in ranks for uuid in uuids})
-    first = ranks[0][0]
-    return sum(count for count, _ in ranks) if first == 1 else first
+        return len(distinct)
+    # Without all UUIDs, a rank that sees one GPU has its own, and one that sees several sees all.
+    if counts[0] == 1:
+        return sum(counts)
+    return counts[0]
 
 
 def shown_at_once(gpus: int, uuids: Sequence[str]) -> int:
@@ -57,7 +63,10 @@ def shown_at_once(gpus: int, uuids: Sequence[str]) -> int:
 
     Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/#cuda-device-enumeration
     """
-    return min(gpus, 1) if any(uuid.startswith("MIG-") for uuid in uuids) else gpus
+    for uuid in uuids:
+        if uuid.startswith("MIG-"):
+            return min(gpus, 1)
+    return gpus
 
 
 def judge_devices(
@@ -77,13 +86,14 @@ def judge_devices(
         return report_pass(
             "devices", where, f"{gpus} GPUs seen; the study computes on CPUs"
         )
-    needed = workers if gpus or device == "gpu" else promised
+    needed = promised
+    if gpus or device == "gpu":
+        needed = workers
     if gpus >= needed:
-        return report_pass(
-            "devices",
-            where,
-            f"{gpus} GPUs seen" + ("" if gpus else ": workers compute on CPUs"),
-        )
+        seen = f"{gpus} GPUs seen"
+        if not gpus:
+            seen += ": workers compute on CPUs"
+        return report_pass("devices", where, seen)
     seen = f"{gpus} GPUs seen, {needed} needed for {workers} workers"
     if not gpus and why:
         return report_failure("devices", where, f"{seen}: {why[0]}", why[1])
@@ -103,6 +113,7 @@ def judge_folder(where: str, folder: str, purpose: str) -> Line:
             "Set it, or write the path out.",
         )
     try:
+        # Not `exists`: a link to nowhere is no place to create a folder in, and fails below.
         present = next(
             parent for parent in (path, *path.parents) if os.path.lexists(parent)
         )
@@ -118,7 +129,10 @@ def judge_folder(where: str, folder: str, purpose: str) -> Line:
         return report_failure(
             "folders", where, f"{name}: {error.strerror or error}", action
         )
-    seen = f"{name}: {'writable' if present == path else f'can be made in {present}'}, {units.size(free)} free"
+    state = f"can be made in {present}"
+    if present == path:
+        state = "writable"
+    seen = f"{name}: {state}, {units.size(free)} free"
     if free < SPARE_BYTES:
         return report_warning("folders", where, seen, "Make space.")
     return report_pass("folders", where, seen)
@@ -139,8 +153,10 @@ def read_versions(environment: str | None) -> dict[str, str] | str:
             built = describe()
         else:
             built = describe_other(Path(os.path.expandvars(environment)).expanduser())
-    except (UserError, OSError, subprocess.SubprocessError) as error:
-        return error.received if isinstance(error, UserError) else str(error)
+    except UserError as error:
+        return error.received
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
     return built.packages | {"Python": built.python}
 
 
@@ -177,14 +193,8 @@ def judge_versions(
             good.append(f"{label} {version}")
         else:
             line = report_failure if needed else report_warning
-            problems.append(
-                line(
-                    "versions",
-                    where,
-                    f"{label} {version}, but {wanted} is needed",
-                    action,
-                )
-            )
+            seen = f"{label} {version}, but {wanted} is needed"
+            problems.append(line("versions", where, seen, action))
 
     judge(
         "Python",
@@ -193,6 +203,7 @@ def judge_versions(
         "Build a new environment with another Python.",
     )
     for wanted in engine.requirements:
+        # A framework has packages for CPUs and for GPUs under names of their own; one is enough.
         present = next(
             (versions[name] for name in wanted.packages if name in versions), None
         )
@@ -200,20 +211,13 @@ def judge_versions(
         judge(wanted.label, present, wanted.versions, action)
     for library in engine.libraries:
         needed = library.name in libraries
-        judge(
-            library.label,
-            versions.get(library.name),
-            library.versions,
-            library.repair,
-            needed=needed,
-        )
-    for name in sorted(set(libraries) - {library.name for library in engine.libraries}):
-        judge(
-            name,
-            versions.get(name.replace("_", "-").lower()),
-            "",
-            f"Run `pip install {name}` there.",
-        )
+        version = versions.get(library.name)
+        judge(library.label, version, library.versions, library.repair, needed=needed)
+    own = {library.name for library in engine.libraries}
+    for name in sorted(set(libraries) - own):
+        # A strategy of the user's own names a module; packages are listed by their normalised names.
+        version = versions.get(name.replace("_", "-").lower())
+        judge(name, version, "", f"Run `pip install {name}` there.")
     return [report_pass("versions", where, ", ".join(good)), *problems]
 
 
@@ -235,8 +239,7 @@ def judge_builds(
         if fact.local_rank:
             continue
         if build is None:
-            stalled = answer.state == "stalled"
-            if stalled:
+            if answer.state == "stalled":
                 why = "was not imported in time"
             else:
                 why = f"cannot be imported: {cause(answer.tail)}"
@@ -245,32 +248,28 @@ def judge_builds(
                 report_failure("builds", fact.host, f"{engine.label} {why}", action)
             )
             continue
-        gpus = fact.gpus if plan.device != "cpu" else 0
-        lines.append(
-            _framework(fact.host, engine, build, shown_at_once(gpus, fact.uuids))
-        )
-        lines += [
-            _library(
-                fact.host, library, build, gpus, needed=library.name in plan.libraries
-            )
-            for library in engine.libraries
-        ]
+        gpus = 0
+        if plan.device != "cpu":
+            gpus = fact.gpus
+        shown = shown_at_once(gpus, fact.uuids)
+        lines.append(_framework(fact.host, engine, build, shown))
+        for library in engine.libraries:
+            needed = library.name in plan.libraries
+            lines.append(_library(fact.host, library, build, gpus, needed=needed))
     return lines
 
 
 def _framework(
     host: str, engine: EngineTraits, build: Mapping[str, Any], gpus: int
 ) -> Line:
-    cuda = f"CUDA {build['cuda']}" if build["cuda"] else "no CUDA"
+    cuda = "no CUDA"
+    if build["cuda"]:
+        cuda = f"CUDA {build['cuda']}"
     seen = f"{engine.label} {build[engine.name]} with {cuda}"
     if build["gpus"] < gpus:
         words, action = build["no_gpus"]
-        return report_failure(
-            "builds",
-            host,
-            f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}",
-            action,
-        )
+        seen += f" sees {build['gpus']} of {gpus} GPUs: {words}"
+        return report_failure("builds", host, seen, action)
     return report_pass("builds", host, seen)
 
 
@@ -326,30 +325,41 @@ def collectives_to_try(
         return []
     gpu = plan.device != "cpu" and all(fact.gpus for fact in facts.values())
 
-    def has(build: Mapping[str, Any], way: Collective) -> bool:
-        flags = {} if way.library is None else build[way.library]
-        return flags is not None and all(flags[name] for name in way.built_with)
-
-    usable = [
-        way
-        for way in engine_traits(plan.engine).collectives
-        if (source == way.launcher if way.launcher else met)
-        and way.of_use(gpu=gpu)
-        and all(has(build, way) for build in builds)
-    ]
+    usable = []
+    for way in engine_traits(plan.engine).collectives:
+        # mpirun connects the processes of MPI; others must find one another by hosts and port.
+        connected = met
+        if way.launcher:
+            connected = source == way.launcher
+        if not connected or not way.of_use(gpu=gpu):
+            continue
+        if all(_supports(build, way) for build in builds):
+            usable.append(way)
     if plan.needs is None:
         return usable
-    # If several collectives meet a need, the library prefers the last.
-    used = {need: way for need in plan.needs for way in usable if need in way.needs}
+    used: dict[str, Collective] = {}
+    for need in plan.needs:
+        for way in usable:
+            # If several collectives meet a need, the library prefers the last.
+            if need in way.needs:
+                used[need] = way
     return list(dict.fromkeys(used.values()))
+
+
+def _supports(build: Mapping[str, Any], way: Collective) -> bool:
+    """Whether a rank's build has what a collective needs; without a library, the framework's own has."""
+    flags: Mapping[str, Any] | None = {}
+    if way.library is not None:
+        flags = build[way.library]
+    return flags is not None and all(flags[name] for name in way.built_with)
 
 
 def cause(tail: Sequence[str]) -> str:
     """Return the line that most likely shows the cause: the last exception's message, or the last line."""
     lines = [line.strip() for line in tail]
-    return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[
-        -1
-    ][:LONGEST]
+    causes = [line for line in lines if _CAUSE.match(line)]
+    likely = causes or lines or ["no output"]
+    return likely[-1][:LONGEST]
 
 
 def refuse_unloadable(library: StrategyLibrary) -> UserError | None:
@@ -368,7 +378,9 @@ def refuse_unloadable(library: StrategyLibrary) -> UserError | None:
         if done.returncode == 0:
             return None
         lines = done.stderr.strip().splitlines()
-        seen = lines[-1] if lines else f"exit code {done.returncode}"
+        seen = f"exit code {done.returncode}"
+        if lines:
+            seen = lines[-1]
     return UserError(
         f"{library.label} to load",
         f"{library.label} does not load: {seen}",
@@ -386,12 +398,9 @@ def strategy_records() -> list[dict[str, Any]]:
     for row in REGISTRY.items():
         engine = engine_traits(row.engine)
         missing = engine.missing_software([row.library] if row.library else [])
-        library = next(
-            (library for library in engine.libraries if library.name == row.library),
-            None,
-        )
-        if library is not None and missing is None:
-            missing = refuse_unloadable(library)
+        for library in engine.libraries:
+            if library.name == row.library and missing is None:
+                missing = refuse_unloadable(library)
         records.append(
             {
                 "strategy": row.name,

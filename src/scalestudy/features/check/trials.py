@@ -31,7 +31,10 @@ def lead(exchange: Exchange, plan: CheckPlan, placement: Placement) -> Report:
     facts = exchange.facts(placement.size, plan.start_limit)
     hosts = []
     for rank, name in enumerate(placement.hosts):
-        hosts.append(name or (facts[rank].host if rank in facts else ""))
+        if not name and rank in facts:
+            hosts.append(facts[rank].host)
+        else:
+            hosts.append(name or "")
     lines = judge_ranks(exchange, plan, placement, facts, hosts)
     number = 0
 
@@ -40,17 +43,14 @@ def lead(exchange: Exchange, plan: CheckPlan, placement: Placement) -> Report:
         exchange.assign(Assignment(number=number, collective=collective))
         answers = exchange.answers(number, placement.size, limit, plan.slack)
         number += 1
-        lines += [
-            _gone(rank, hosts[rank])
-            for rank in range(placement.size)
-            if rank not in answers
-        ]
+        for rank in range(placement.size):
+            if rank not in answers:
+                lines.append(_gone(rank, hosts[rank]))
         return answers
 
     try:
-        if len(facts) < placement.size or not (
-            plan.wants("builds") or plan.wants("collectives")
-        ):
+        tries = plan.wants("builds") or plan.wants("collectives")
+        if len(facts) < placement.size or not tries:
             return Report(lines=tuple(lines))
         exchange.tell(f"importing {engine_traits(plan.engine).label} on each rank")
         builds = ask(plan.start_limit)
@@ -60,9 +60,9 @@ def lead(exchange: Exchange, plan: CheckPlan, placement: Placement) -> Report:
         if plan.wants("collectives") and len(builds) == placement.size:
             ways, reasons = collectives_of(plan, placement, facts, builds)
             lines += reasons
-        slowest = max(
-            (one.build["seconds"] for one in builds.values() if one.build), default=0.0
-        )
+        # Every trial imports the framework anew, and that time does not count as stalling.
+        imports = [one.build["seconds"] for one in builds.values() if one.build]
+        slowest = max(imports, default=0.0)
         for place, way in enumerate(ways, start=1):
             exchange.tell(f"{way.label}, {place} of {len(ways)} collectives")
             answers = ask(plan.limit + 2 * slowest, way.name)
@@ -70,11 +70,8 @@ def lead(exchange: Exchange, plan: CheckPlan, placement: Placement) -> Report:
             if failure is None:
                 used, seen = len(set(hosts)), f"{way.name} over {placement.size} ranks"
                 lines.append(report_pass("collectives", _hosts(used), seen))
-                lines += (
-                    [bandwidth_line(way, answers, used)]
-                    if plan.wants("bandwidth")
-                    else []
-                )
+                if plan.wants("bandwidth"):
+                    lines.append(bandwidth_line(way, answers, used))
             else:
                 lines.append(failure)
             if len(answers) < placement.size:
@@ -92,38 +89,38 @@ def judge_ranks(
     hosts: Sequence[str],
 ) -> list[Line]:
     """Check whether all ranks are present, and collect what they found on each host."""
-    lines = [line for fact in facts.values() for line in fact.lines]
-    missing = sorted(set(range(placement.size)) - set(facts))
-    lines += [
-        report_failure(
-            "ranks",
-            hosts[rank] or f"rank {rank}",
-            f"rank {rank} did not appear within {plan.start_limit:g} s",
-            f"Look at logs/rank-{rank}.log; see that all nodes share {exchange.folder}.",
-        )
-        for rank in missing
-    ]
+    lines: list[Line] = []
     by_host: dict[str, list[Facts]] = {}
     for fact in facts.values():
+        lines += fact.lines
         by_host.setdefault(fact.host, []).append(fact)
+    missing = sorted(set(range(placement.size)) - set(facts))
+    for rank in missing:
+        where = hosts[rank] or f"rank {rank}"
+        seen = f"rank {rank} did not appear within {plan.start_limit:g} s"
+        action = (
+            f"Look at logs/rank-{rank}.log; see that all nodes share {exchange.folder}."
+        )
+        lines.append(report_failure("ranks", where, seen, action))
     if not missing:
         seen = f"{placement.size} ranks on {_hosts(len(by_host))} (from {placement.source})"
         lines.append(report_pass("ranks", facts[0].host, seen))
     if plan.wants("devices"):
-        lines += [
-            host_checks.judge_devices(
-                name,
-                device=plan.device,
-                promised=min(plan.gpus_per_node, len(ranks)),
-                gpus=host_checks.count_gpus(
-                    [(fact.gpus, fact.uuids) for fact in ranks]
-                ),
-                workers=len(ranks),
-                why=ranks[0].no_gpus or (),
-            )
-            for name, ranks in by_host.items()
-        ]
+        lines += [_devices(plan, host, ranks) for host, ranks in by_host.items()]
     return lines
+
+
+def _devices(plan: CheckPlan, host: str, ranks: Sequence[Facts]) -> Line:
+    """Judge the GPUs of a host by what all of its ranks see."""
+    return host_checks.judge_devices(
+        host,
+        device=plan.device,
+        # A check may start fewer ranks than the node has GPUs.
+        promised=min(plan.gpus_per_node, len(ranks)),
+        gpus=host_checks.count_gpus([(fact.gpus, fact.uuids) for fact in ranks]),
+        workers=len(ranks),
+        why=ranks[0].no_gpus or (),
+    )
 
 
 def collectives_of(
@@ -135,11 +132,8 @@ def collectives_of(
     """Return the collectives to try, and a line if there is a reason why there are fewer or none."""
     first = placement.hosts[0] or facts[0].host
     if placement.size < 2:
-        return [], [
-            report_pass(
-                "collectives", first, "a single worker has no others to combine with"
-            )
-        ]
+        seen = "a single worker has no others to combine with"
+        return [], [report_pass("collectives", first, seen)]
     reasons = []
     met = placement.port is not None and all(placement.hosts)
     if not met:
@@ -148,9 +142,10 @@ def collectives_of(
             "Start the workers with srun, or under mpirun in blocks of one size a node."
         )
         reasons.append(report_warning("collectives", first, seen, action))
-    return host_checks.collectives_to_try(
+    ways = host_checks.collectives_to_try(
         plan, facts, builds, source=placement.source, met=met
-    ), reasons
+    )
+    return ways, reasons
 
 
 def judge_collective(
@@ -166,6 +161,7 @@ def judge_collective(
             states.append(answers[rank].state)
         else:
             states.append("gone")
+    # The order is that of causes: a rank that is gone makes others fail, and these make others stall.
     worst = next(
         (state for state in ("gone", "failed", "stalled") if state in states), None
     )
@@ -179,11 +175,11 @@ def judge_collective(
         what = f"failed at {first.step or 'start'}: {host_checks.cause(first.tail)}"
     else:
         what = f"stalled at {answers[bad[0]].step}"
-    where = dict.fromkeys(hosts[rank] for rank in bad)
-    others = dict.fromkeys(host for host in hosts if host not in where)
-    seen = f"{way.name} {what}" + (
-        f"; not on {names_together(others)}" if others else ""
-    )
+    where = dict.fromkeys([hosts[rank] for rank in bad])
+    others = dict.fromkeys([host for host in hosts if host not in where])
+    seen = f"{way.name} {what}"
+    if others:
+        seen += f"; not on {names_together(others)}"
     return report_failure("collectives", names_together(where), seen, way.repair)
 
 
@@ -196,10 +192,8 @@ def bandwidth_line(
     bandwidth of the algorithm of S / t, and of the bus of S / t × 2(n − 1) / n, which does not depend on n.
     """
     ranks, sizes, where = len(answers), sorted(answers[0].seconds), _hosts(hosts)
-    latency, seconds = (
-        sum(answer.seconds[size] for answer in answers.values()) / ranks
-        for size in (sizes[0], sizes[-1])
-    )
+    latency = sum(answer.seconds[sizes[0]] for answer in answers.values()) / ranks
+    seconds = sum(answer.seconds[sizes[-1]] for answer in answers.values()) / ranks
     algorithm = sizes[-1] / seconds
     bus = algorithm * 2 * (ranks - 1) / ranks
     seen = (

@@ -53,17 +53,21 @@ def unlike(
     first: Side, second: Side, ours: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> list[Difference]:
     """Return the names whose values differ and that no side withholds; none if one side knows no values."""
+    if not ours or not theirs:
+        return []
     withheld = first.withheld | second.withheld
-    names = dict.fromkeys((*ours, *theirs)) if ours and theirs else ()
-    texts = []
-    for name in names:
-        if name not in withheld:
-            texts.append((name, _said(ours, name), _said(theirs, name)))
-    return [(name, before, after) for name, before, after in texts if before != after]
+    found = []
+    for name in dict.fromkeys((*ours, *theirs)):
+        before, after = _text_of(ours, name), _text_of(theirs, name)
+        if name not in withheld and before != after:
+            found.append((name, before, after))
+    return found
 
 
-def _said(values: Mapping[str, Any], name: str) -> str:
-    return "" if values.get(name) is None else str(values[name])
+def _text_of(values: Mapping[str, Any], name: str) -> str:
+    if values.get(name) is None:
+        return ""
+    return str(values[name])
 
 
 def setting_differences(first: Side, second: Side) -> list[Difference]:
@@ -83,11 +87,13 @@ def unpaired_because(first: Side, second: Side) -> str | None:
         return f"not known of both are {', '.join(withheld)}"
     unlike = []
     for key, *_ in setting_differences(first, second):
-        if not key.startswith(_ONLY_SPEED) and key.startswith(
-            ("task", "data.", "train.")
-        ):
+        if key.startswith(_ONLY_SPEED):
+            continue
+        if key.startswith(("task", "data.", "train.")):
             unlike.append(key)
-    return f"not alike are {', '.join(unlike)}" if unlike else None
+    if unlike:
+        return f"not alike are {', '.join(unlike)}"
+    return None
 
 
 Quantity = Literal["rate", "training_seconds", "quality"]
@@ -130,11 +136,17 @@ def compare_rows(first: Side, second: Side) -> list[Compared]:
     shared = [key for key in first.findings.measures.groups if second.runs(key)]
     for quantity in QUANTITIES:
         measure, paired = _together(first, second, quantity)
-        rows += [_row(key, quantity, first, second, measure, paired) for key in shared]
-    corrected = holm(
-        {i: row.chance for i, row in enumerate(rows) if row.chance is not None}
-    )
-    return [replace(row, corrected=corrected.get(i)) for i, row in enumerate(rows)]
+        for key in shared:
+            rows.append(_row(key, quantity, first, second, measure, paired))
+    # One correction over all quantities: a reader takes any of them for a difference.
+    chances = {}
+    for index, row in enumerate(rows):
+        if row.chance is not None:
+            chances[index] = row.chance
+    corrected = holm(chances)
+    for index, row in enumerate(rows):
+        rows[index] = replace(row, corrected=corrected.get(index))
+    return rows
 
 
 def _row(
@@ -147,27 +159,29 @@ def _row(
 ) -> Compared:
     ours, theirs = _tag(0, key), _tag(1, key)
     known = measure.values[ours], measure.values[theirs]
-    before, after = (
-        measure.mean(side) if measure.values[side] else NOTHING
-        for side in (ours, theirs)
-    )
+    before = after = NOTHING
+    if known[0]:
+        before = measure.mean(ours)
+    if known[1]:
+        after = measure.mean(theirs)
     made = Compared(key, quantity, (before, after))
-    why_not = _obstacle(key, quantity, first, second) or (
-        "" if all(known) else "not known of both"
-    )
+    why_not = _obstacle(key, quantity, first, second)
+    if not why_not and not all(known):
+        why_not = "not known of both"
     if why_not:
         return replace(made, why_not=why_not)
     pairs = paired and len(known[0].keys() & known[1].keys()) > 1
-    change = (measure.difference if quantity == "quality" else measure.ratio)(
-        theirs, ours
-    )
+    if quantity == "quality":
+        change = measure.difference(theirs, ours)
+    else:
+        change = measure.ratio(theirs, ours)
+    if change.value is None:
+        why_not = "a value is not a finite positive number"
     contrast = measure.contrast(theirs, ours)
     return replace(
         made,
         change=change,
-        why_not=""
-        if change.value is not None
-        else "a value is not a finite positive number",
+        why_not=why_not,
         chance=contrast.p_value if contrast is not None else None,
         paired=pairs and quantity == "quality",
     )
@@ -188,26 +202,34 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
         timed = filter(side.timed, side.findings.measures.groups)
         alike.append([_tag(place, key) for key in timed])
     paired = quantity == "quality" and unpaired_because(first, second) is None
-    if not paired:  # equal seeds are different blocks on the two sides then
-        values = {
-            key: {f"{key.variant[0]} {seed}": v for seed, v in by_seed.items()}
-            for key, by_seed in values.items()
-        }
+    if not paired:
+        values = _with_blocks_apart(values)
     if quantity != "quality":
-        return build_measure(
-            values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM
-        ), False
+        scales = dict.fromkeys(values, LOGARITHM)
+        return build_measure(values, scales, alike, LOGARITHM), False
     senses = []
     for side in sides:
-        for sense in side.findings.measures.senses.values():
-            senses.append(sense)
-    everything = [value for by_seed in values.values() for value in by_seed.values()]
+        senses += side.findings.measures.senses.values()
+    everything: list[float] = []
+    for by_seed in values.values():
+        everything += by_seed.values()
     scale = quality_scale(all(sense.bounded for sense in senses), everything)
     if paired:
         everyone = [list(values)]
     else:
         everyone = [[k for k in values if k.variant[0] == place] for place in "01"]
     return build_measure(values, dict.fromkeys(values, scale), everyone, LINEAR), paired
+
+
+def _with_blocks_apart(
+    values: Mapping[Key, Mapping[Any, float]],
+) -> dict[Key, dict[Any, float]]:
+    """Name the seeds of the sides apart: unless they are paired, equal seeds are different blocks."""
+    apart: dict[Key, dict[Any, float]] = {}
+    for key, by_seed in values.items():
+        place = key.variant[0]
+        apart[key] = {f"{place} {seed}": value for seed, value in by_seed.items()}
+    return apart
 
 
 def _is_time(side: Side, key: Key, quantity: Quantity) -> bool:
@@ -231,12 +253,7 @@ def _obstacle(key: Key, quantity: Quantity, first: Side, second: Side) -> str:
         checks.append(("samples processed", lambda run: run.result.samples_processed))
     if quantity == "quality":
         checks += [
-            (
-                "metric",
-                lambda run: (
-                    metric_label(run.result.metric) if run.result.metric else None
-                ),
-            ),
+            ("metric", _metric),
             ("set it is measured on", lambda run: run.result.quality_split),
             ("labels in that set", lambda run: run.result.quality_labels),
             ("training samples", lambda run: run.result.training_samples),
@@ -248,9 +265,16 @@ def _obstacle(key: Key, quantity: Quantity, first: Side, second: Side) -> str:
         and first.findings.measures.bases[key] != second.findings.measures.bases[key]
     ):
         return "throughput is not known of both"
-    return next(
-        filter(None, (_unlike(name, value, ours, theirs) for name, value in checks)), ""
-    )
+    for name, value in checks:
+        if why := _unlike(name, value, ours, theirs):
+            return why
+    return ""
+
+
+def _metric(run: Run) -> str | None:
+    if not run.result.metric:
+        return None
+    return metric_label(run.result.metric)
 
 
 def _unlike(
@@ -267,7 +291,9 @@ def _unlike(
 
 
 def _text(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
 
 
 @dataclass(frozen=True)

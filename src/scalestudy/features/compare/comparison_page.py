@@ -40,21 +40,23 @@ def compare_document(comparison: Comparison) -> Document:
     """Return the page: what differs, and which differences exceed chance."""
     first, second = comparison.first, comparison.second
     blocks: list[Block] = [Paragraph(summary(comparison))]
-    blocks += [_differences(comparison)] if comparison.rows else []
-    facts = [dict(environments(side.findings.runs)) for side in (first, second)]
-    differing = (*comparison.asked, *unlike(first, second, *facts))
+    if comparison.rows:
+        blocks.append(_differences(comparison))
+    ours = dict(environments(first.findings.runs))
+    theirs = dict(environments(second.findings.runs))
+    differing = (*comparison.asked, *unlike(first, second, ours, theirs))
     if differing:
         headings = (
             *headings_of("What:"),
-            *(Heading(name, numeric=False) for name in (first.name, second.name)),
+            Heading(first.name, numeric=False),
+            Heading(second.name, numeric=False),
         )
         table = Table(headings, differing, "Settings, machines, versions")
         blocks.append(Section("Other differences", (table,)))
+    how = [METHOD]
     if comparison.unpaired:
-        unpaired = [f"Qualities are not paired by seed: {comparison.unpaired}."]
-    else:
-        unpaired = []
-    blocks.append(Section("How this was compared", (Items((METHOD, *unpaired)),)))
+        how.append(f"Qualities are not paired by seed: {comparison.unpaired}.")
+    blocks.append(Section("How this was compared", (Items(tuple(how)),)))
     return Document(
         f"{first.name} against {second.name}", tuple(blocks), "Comparison of studies"
     )
@@ -131,61 +133,64 @@ def verdict(row: Compared, comparison: Comparison) -> str:
     if not row.real:
         return "no difference shown"
     better = comparison.first.findings.measures.senses[row.key].better
-    more, less = {
-        "rate": ("faster", "slower"),
-        "training_seconds": ("longer", "shorter"),
-        "quality": {"higher": ("better", "worse"), "lower": ("worse", "better")}.get(
-            better or "", ("higher", "lower")
-        ),
-    }[row.quantity]
+    if row.quantity == "rate":
+        more, less = "faster", "slower"
+    elif row.quantity == "training_seconds":
+        more, less = "longer", "shorter"
+    elif better == "higher":
+        more, less = "better", "worse"
+    elif better == "lower":
+        more, less = "worse", "better"
+    else:
+        more, less = "higher", "lower"
+    # Qualities are compared by their difference, the others by their ratio.
     unchanged = 0.0 if row.quantity == "quality" else 1.0
-    return more if (row.change.value or unchanged) > unchanged else less
+    if (row.change.value or unchanged) > unchanged:
+        return more
+    return less
 
 
 def _differences(comparison: Comparison) -> Table:
     """Return a table with a row for each quantity of each shared row, grouped by quantity."""
-    footnotes = list(
-        dict.fromkeys(f"{row.why_not}." for row in comparison.rows if row.why_not)
-    )
+    reasons = [f"{row.why_not}." for row in comparison.rows if row.why_not]
+    footnotes = list(dict.fromkeys(reasons))
     cells: list[tuple[str | Cell, ...]] = []
     for quantity in QUANTITIES:
         rows = [row for row in comparison.rows if row.quantity == quantity]
-        known = [
-            estimate.value
-            for row in rows
-            for estimate in row.values
-            if estimate.value is not None
-        ]
+        known = []
+        for row in rows:
+            for estimate in row.values:
+                if estimate.value is not None:
+                    known.append(estimate.value)
         title, length = _title(comparison, quantity, known)
         if quantity == "quality":
             digits = 3
         else:
             digits = decimals([value / length for value in known])
         for row in rows:
+            bar, change = figure_data.bar(row.key), _cell(row.change, 3)
             values = [
                 _cell(estimate.scaled(1 / length), digits) for estimate in row.values
             ]
             if row.why_not:
                 judged = f"not compared [{footnotes.index(f'{row.why_not}.') + 1}]"
             else:
-                judged = ""
-            judged = judged or verdict(row, comparison)
-            cells.append(
-                (title, figure_data.bar(row.key), *values, _cell(row.change, 3), judged)
-            )
+                judged = verdict(row, comparison)
+            cells.append((title, bar, *values, change, judged))
     headings = (
         *headings_of("Quantity:", "Row:"),
-        *(Heading(side.name) for side in (comparison.first, comparison.second)),
+        Heading(comparison.first.name),
+        Heading(comparison.second.name),
         *headings_of("Change (ratio; of quality: difference)", "Verdict:"),
     )
     return Table(headings, tuple(cells), footnotes=tuple(footnotes), name="differences")
 
 
 def _cell(estimate: Estimate, digits: int) -> Cell:
-    known = estimate.value is not None
-    if known:
-        return Cell(with_interval(estimate, digits), sort=repr(estimate.value))
-    return Cell("")
+    if estimate.value is None:
+        return Cell("")
+    # Sorted by the whole value: rounded ones may be equal.
+    return Cell(with_interval(estimate, digits), sort=repr(estimate.value))
 
 
 def _title(
@@ -201,4 +206,6 @@ def _title(
     bases = set()
     for row in comparison.rows:
         bases.add(comparison.first.findings.measures.bases[row.key])
-    return ("epochs/h", 1 / 3600) if bases == {"epoch"} else ("samples/s", 1.0)
+    if bases == {"epoch"}:
+        return "epochs/h", 1 / 3600
+    return "samples/s", 1.0

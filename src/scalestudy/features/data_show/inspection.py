@@ -15,7 +15,7 @@ from scalestudy.config.settings import DataSettings
 from scalestudy.data.images import pictures
 from scalestudy.data.samples import IGNORE, Array, Kind, Sample, Size
 from scalestudy.data.sources.locate import find_whole
-from scalestudy.data.sources.source import findings_of
+from scalestudy.data.sources.source import Contents, Source, findings_of
 from scalestudy.data.split import SIDES
 from scalestudy.report.document import (
     Block,
@@ -112,12 +112,14 @@ class Inspection:
 
     def as_json(self) -> dict[str, Any]:
         """Return everything except the pictures as JSON types."""
-        sizes = [
-            {"height": size[0], "width": size[1], "images": images, "first": first}
-            for size, images, first in self.sizes
-        ]
-        fields = asdict(replace(self, pictures=[])) | {"sizes": sizes}
+        # Without them before `asdict`, which copies every array.
+        fields = asdict(replace(self, pictures=[]))
         del fields["pictures"]
+        fields["sizes"] = []
+        for (height, width), images, first in self.sizes:
+            fields["sizes"].append(
+                {"height": height, "width": width, "images": images, "first": first}
+            )
         return fields
 
 
@@ -139,9 +141,11 @@ def inspect_data(
     """
     source = find_whole(data, base=base)
     if source.kind == "custom" or kind not in (None, source.kind):
+        wanted = _TYPES.get(kind or "", "images")
+        held = _TYPES.get(source.kind, "what a task reads itself")
         raise UserError(
-            f"a set to show, of {_TYPES.get(kind or '', 'images')}",
-            f"{source.identity}, which holds {_TYPES.get(source.kind, 'what a task reads itself')}",
+            f"a set to show, of {wanted}",
+            f"{source.identity}, which holds {held}",
             "Name another source; `scalestudy data prepare` describes what a task reads.",
         )
     contents = source.contents()
@@ -150,12 +154,14 @@ def inspect_data(
     split_of = [""] * count
     for split, (start, stop) in contents.given.items():
         split_of[start:stop] = [split] * (stop - start)
-    pictured = set(
-        np.linspace(0, count - 1, min(samples, count)).round().astype(int).tolist()
-    )
+    # Spread over the whole set, whose rows are often sorted by class.
+    spread = np.linspace(0, count - 1, min(samples, count))
+    pictured = set(spread.round().astype(int).tolist())
     chosen: dict[int, Sample] = {}
     alike: dict[bytes, list[int]] = defaultdict(list)
-    labels, samples_of, empty = Counter[int](), Counter[tuple[str, int]](), list[int]()
+    labels = Counter[int]()
+    samples_of = Counter[tuple[str, int]]()
+    empty: list[int] = []
     with (listener or Listener()).progress(f"Looking at {data.source}") as on_progress:
         for row, (image, target) in enumerate(source.rows()):
             digest = hashlib.sha256(repr((image.shape, image.dtype.str)).encode())
@@ -163,8 +169,9 @@ def inspect_data(
             alike[digest.digest()].append(row)
             of_row = np.bincount(np.asarray(target).ravel())
             present = np.flatnonzero(of_row).tolist()
-            labels.update({label: int(of_row[label]) for label in present})
-            samples_of.update((split_of[row], label) for label in present)
+            for label in present:
+                labels[label] += int(of_row[label])
+                samples_of[split_of[row], label] += 1
             if source.kind == "masks" and not set(present) - {0, IGNORE}:
                 empty.append(row)
             if row in pictured:
@@ -173,46 +180,50 @@ def inspect_data(
     splits = {split: split_of.count(split) for split in SIDES if split in split_of}
     classes = _classes(source.class_names(), labels, samples_of, list(splits))
     size_of = contents.sizes or [contents.input_shape[:2]] * count
-    sizes = [
-        (size, images, names[size_of.index(size)])
-        for size, images in Counter(size_of).most_common()
-    ]
-    findings = findings_of(source)
-    facts = {
-        "Type": _TYPES[source.kind],
-        "Understood": findings.understood,
-        "Files": contents.formats or "",
-        "Groups": f"{len(set(contents.groups)):,}, which a split keeps whole"
-        if contents.groups
-        else "",
-        "Split": _split(data, set(contents.given)),
-        "Remarks": "; ".join([*findings.remarks, *map(str, findings.left_out)]),
-    }
-    labelled = [
-        f"{name} ({split})" if split else name
-        for name, split in zip(names, split_of, strict=True)
-    ]
+    sizes = []
+    for size, images in Counter(size_of).most_common():
+        sizes.append((size, images, names[size_of.index(size)]))
+    labelled = []
+    for name, split in zip(names, split_of, strict=True):
+        labelled.append(f"{name} ({split})" if split else name)
     across, within = _copies(alike.values(), labelled, split_of, contents.groups)
     warnings = _warnings_of(classes, across, within, [labelled[row] for row in empty])
-    warnings += [
-        DataWarning(doubt.name, doubt.title, doubt.action) for doubt in findings.doubts
-    ]
+    for doubt in findings_of(source).doubts:
+        warnings.append(DataWarning(doubt.name, doubt.title, doubt.action))
     if len(sizes) > 1 and not data.image_size and not data.tile:
         warnings.append(_sizes_differ(sizes, source.kind))
     class_names = [of_class.name for of_class in classes]
+    shown = []
+    for row, (image, target) in sorted(chosen.items(), key=lambda item: item[0]):
+        shown.append(_picture(names[row], image, target, class_names))
     return Inspection(
         source=str(data.source),
         kind=source.kind,
-        facts={name: text for name, text in facts.items() if text},
+        facts=_facts(data, source, contents),
         count=count,
         splits=splits,
         sizes=sizes,
         classes=classes,
         warnings=warnings,
-        pictures=[
-            _picture(names[row], *chosen[row], class_names) for row in sorted(chosen)
-        ],
+        pictures=shown,
     )
+
+
+def _facts(data: DataSettings, source: Source, contents: Contents) -> dict[str, str]:
+    """Return how a source was read, by heading; headings without anything to say are left out."""
+    findings = findings_of(source)
+    groups = ""
+    if contents.groups:
+        groups = f"{len(set(contents.groups)):,}, which a split keeps whole"
+    facts = {
+        "Type": _TYPES[source.kind],
+        "Understood": findings.understood,
+        "Files": contents.formats or "",
+        "Groups": groups,
+        "Split": _split(data, set(contents.given)),
+        "Remarks": "; ".join([*findings.remarks, *map(str, findings.left_out)]),
+    }
+    return {heading: text for heading, text in facts.items() if text}
 
 
 def _classes(
@@ -229,24 +240,24 @@ def _classes(
         samples_of: Number of samples by split ("" for none) and class.
         splits: Splits that the source gives.
     """
-    total = max(sum(labels[index] for index in range(len(names))), 1)
-    return [
-        ClassCount(
-            name,
-            sum(samples_of[split, index] for split in ("", *SIDES)),
-            labels[index] / total,
-            {split: samples_of[split, index] for split in splits},
+    # Labels beyond the classes, as the value to ignore, are not counted.
+    total = sum(labels[index] for index in range(len(names)))
+    classes = []
+    for index, name in enumerate(names):
+        samples = sum(samples_of[split, index] for split in ("", *SIDES))
+        by_split = {split: samples_of[split, index] for split in splits}
+        classes.append(
+            ClassCount(name, samples, labels[index] / max(total, 1), by_split)
         )
-        for index, name in enumerate(names)
-    ]
+    return classes
 
 
 def _split(data: DataSettings, given: set[str]) -> str:
     if data.validation in (None, "given") and not given <= {"train"}:
         return "given by the source"
-    return "random, by the seed" + (
-        ", with the test set of the source" if "test" in given else ""
-    )
+    if "test" in given:
+        return "random, by the seed, with the test set of the source"
+    return "random, by the seed"
 
 
 def _copies(
@@ -259,9 +270,12 @@ def _copies(
     across, within = [], []
     for rows in alike:
         shown = " = ".join(names[row] for row in rows)
-        if len({split_of[row] for row in rows}) > 1:
+        splits = {split_of[row] for row in rows}
+        # A split keeps a group whole, so its copies stay on one side.
+        separable = {groups[row] if groups else str(row) for row in rows}
+        if len(splits) > 1:
             across.append(shown)
-        elif len({groups[row] if groups else str(row) for row in rows}) > 1:
+        elif len(separable) > 1:
             within.append(shown)
     return across, within
 
@@ -274,10 +288,9 @@ def _warnings_of(
 ) -> list[DataWarning]:
     missing = []
     for count in classes:
-        if not all(count.splits.values()):
-            missing.append(
-                f"{count.name} ({', '.join(split for split, samples in count.splits.items() if not samples)})"
-            )
+        without = [split for split, samples in count.splits.items() if not samples]
+        if without:
+            missing.append(f"{count.name} ({', '.join(without)})")
     untrained = any(count.splits.get("train") == 0 for count in classes)
     found = (
         (
@@ -309,11 +322,12 @@ def _warnings_of(
             False,
         ),
     )
-    return [
-        DataWarning(name, f"{len(samples):,} {title}", action, tuple(samples), serious)
-        for name, samples, title, action, serious in found
-        if samples
-    ]
+    warnings = []
+    for name, samples, title, action, serious in found:
+        if samples:
+            counted = f"{len(samples):,} {title}"
+            warnings.append(DataWarning(name, counted, action, tuple(samples), serious))
+    return warnings
 
 
 def _sizes_differ(sizes: Sequence[tuple[Size, int, str]], kind: Kind) -> DataWarning:
@@ -335,14 +349,13 @@ def _picture(
     if not isinstance(target, np.ndarray) or target.ndim == 0:
         return SamplePicture(name, f"{size}, {classes[int(target)]}", small, None)
     counts = np.bincount(target.ravel(), minlength=256)
-    present = np.flatnonzero(counts[:IGNORE])
-    shares = [
-        f"{classes[index]}: {counts[index] / target.size:.1%}" for index in present
-    ]
+    shares = []
+    for index in np.flatnonzero(counts[:IGNORE]):
+        shares.append(f"{classes[index]}: {counts[index] / target.size:.1%}")
+    labelled = ", ".join(shares) or "nothing labelled"
+
     overlay = pictures.within(pictures.overlay(rgb, target), SIDE)
-    return SamplePicture(
-        name, f"{size}, {', '.join(shares) or 'nothing labelled'}", small, overlay
-    )
+    return SamplePicture(name, f"{size}, {labelled}", small, overlay)
 
 
 def inspection_document(
@@ -350,42 +363,35 @@ def inspection_document(
 ) -> Document:
     """Return a document on one or several data sets; without pictures unless `pictured`."""
     if len(inspections) == 1:
-        return Document(
-            inspections[0].source, tuple(_blocks(inspections[0], pictured)), "Data set"
-        )
-    sections = [
-        Section(
-            inspection.source, tuple(_blocks(inspection, pictured)), f"set-{number}"
-        )
-        for number, inspection in enumerate(inspections, start=1)
-    ]
+        blocks = tuple(_blocks(inspections[0], pictured))
+        return Document(inspections[0].source, blocks, "Data set")
+    sections = []
+    for number, inspection in enumerate(inspections, start=1):
+        blocks = tuple(_blocks(inspection, pictured))
+        sections.append(Section(inspection.source, blocks, f"set-{number}"))
     return Document("Data sets", tuple(sections))
 
 
 def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
-    by_split = ", ".join(
-        f"{count:,} {split}" for split, count in inspection.splits.items()
-    )
-    samples = f"Samples: {inspection.count:,}" + (f" ({by_split})" if by_split else "")
-    yield Items(
-        (*(f"{name}: {text}" for name, text in inspection.facts.items()), samples)
-    )
+    lines = [f"{name}: {text}" for name, text in inspection.facts.items()]
+    samples = f"Samples: {inspection.count:,}"
+    by_split = [f"{count:,} {split}" for split, count in inspection.splits.items()]
+    if by_split:
+        samples += f" ({', '.join(by_split)})"
+    yield Items((*lines, samples))
     yield Section("Warnings", tuple(_warnings(inspection.warnings)))
     if pictured and inspection.pictures:
         yield Section("Samples", (Photos(tuple(map(_photo, inspection.pictures))),))
     yield Section("Classes", (_class_table(inspection),))
-    sizes = inspection.sizes[:MOST_SIZES]
-    rows = tuple(
-        (f"{height} x {width}", f"{count:,}", first)
-        for (height, width), count, first in sizes
-    )
+    rows = []
+    for (height, width), count, first in inspection.sizes[:MOST_SIZES]:
+        rows.append((f"{height} x {width}", f"{count:,}", first))
     if len(rows) == len(inspection.sizes):
         title = "Sizes"
     else:
         title = f"Most frequent of {len(inspection.sizes)} sizes"
-    yield Section(
-        title, (Table(headings_of("Height x width", "Images", "First of them:"), rows),)
-    )
+    headings = headings_of("Height x width", "Images", "First of them:")
+    yield Section(title, (Table(headings, tuple(rows)),))
 
 
 def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
@@ -394,31 +400,24 @@ def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
     for warning in warnings:
         mark = "Serious: " if warning.serious else ""
         yield Paragraph(f"{mark}{warning.title}. {warning.action}")
+        named = list(warning.samples[:MOST_SAMPLES])
         more = len(warning.samples) - MOST_SAMPLES
-        if warning.samples:
-            yield Items(
-                (
-                    *warning.samples[:MOST_SAMPLES],
-                    *([f"and {more:,} more"] if more > 0 else []),
-                )
-            )
+        if more > 0:
+            named.append(f"and {more:,} more")
+        if named:
+            yield Items(tuple(named))
 
 
 def _class_table(inspection: Inspection) -> Table:
-    masks = inspection.kind == "masks"
     splits = list(inspection.classes[0].splits) if inspection.classes else []
-    words = ("In masks of", "Of pixels") if masks else ("Samples", "Share")
-    headings = headings_of("Class:", *words, *splits)
-    rows = tuple(
-        (
-            count.name,
-            f"{count.samples:,}",
-            _share(count),
-            *(f"{count.splits[split]:,}" for split in splits),
-        )
-        for count in inspection.classes
-    )
-    return Table(headings, rows)
+    words = ("Samples", "Share")
+    if inspection.kind == "masks":
+        words = ("In masks of", "Of pixels")
+    rows = []
+    for count in inspection.classes:
+        in_splits = [f"{count.splits[split]:,}" for split in splits]
+        rows.append((count.name, f"{count.samples:,}", _share(count), *in_splits))
+    return Table(headings_of("Class:", *words, *splits), tuple(rows))
 
 
 def _photo(picture: SamplePicture) -> Photo:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from scalestudy.analysis.divergence import failures
 from scalestudy.analysis.runs import Run, quality_sense
@@ -23,6 +24,7 @@ from scalestudy.app.plan import Plan, Request, plan_study
 from scalestudy.app.run_study import run_points
 from scalestudy.config.file import SweepSettings, study_toml
 from scalestudy.config.metric_senses import gain
+from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
 from scalestudy.launch.launcher import Options
 from scalestudy.plugins.strategies import of_engine, traits
@@ -83,10 +85,11 @@ class Search:
 
     def next_trials(self, scores: Scores) -> tuple[int, list[RateTrial]]:
         """Rung and trials to run next; no trials once the last rung is complete."""
-        if len(scores[0]) < self.trials and (
-            found := next(self._candidates(scores[0]), [])
-        ):
-            return 0, found[: self.trials - len(scores[0])]
+        left = self.trials - len(scores[0])
+        if left > 0:
+            found = next(self._candidates(scores[0]), [])
+            if found:
+                return 0, found[:left]
         for rung in (1, 2):
             missing = []
             for trial in self._kept(rung, scores):
@@ -97,25 +100,21 @@ class Search:
         return 2, []
 
     def _kept(self, rung: int, scores: Scores) -> list[RateTrial]:
-        return rank(scores[rung - 1])[: max(KEPT, math.ceil(self.trials / 2**rung))]
+        kept = max(KEPT, math.ceil(self.trials / 2**rung))
+        return rank(scores[rung - 1])[:kept]
 
     def _candidates(
         self, scores: Mapping[RateTrial, float]
     ) -> Iterator[list[RateTrial]]:
         """Untried rules; then around the best: rates a factor of 2 away, other warm-ups, closer rates."""
-        groups = [[RateTrial(rule, warmup) for rule in RULES] for warmup in WARMUPS]
+        groups = []
+        for warmup in WARMUPS:
+            groups.append([RateTrial(rule, warmup) for rule in RULES])
         for trial in rank(scores) or list(scores):
-            groups += [
-                [replace(trial, factor=trial.factor * step) for step in (2, 1 / 2)],
-                [
-                    replace(trial, warmup=warmup)
-                    for warmup in (*WARMUPS, min(3 * trial.warmup, 1.0))
-                ],
-                [
-                    replace(trial, factor=trial.factor * step)
-                    for step in (math.sqrt(2), math.sqrt(1 / 2))
-                ],
-            ]
+            warmups = (*WARMUPS, min(3 * trial.warmup, 1.0))
+            groups.append(_with_rates(trial, 2, 1 / 2))
+            groups.append([replace(trial, warmup=warmup) for warmup in warmups])
+            groups.append(_with_rates(trial, math.sqrt(2), math.sqrt(1 / 2)))
         for group in groups:
             untried: list[RateTrial] = []
             for trial in group:
@@ -127,19 +126,23 @@ class Search:
     def _is_among(self, trial: RateTrial, others: Sequence[RateTrial]) -> bool:
         """Whether a trial is one of these, or trains in the same way but for a few per cent of the rate."""
         alike = max(WARMUPS) * self.updates < 1.5  # a warm-up of one update is none
+        rules_matter = self.adapts and self.kappa != 1
         for other in others:
-            if (
-                (alike or trial.warmup == other.warmup)
-                and abs(math.log2(trial.peak(self.kappa) / other.peak(self.kappa)))
-                < 1 / 8
-                and (
-                    not self.adapts
-                    or self.kappa == 1
-                    or (trial.rule == "sqrt") == (other.rule == "sqrt")
-                )
-            ):
-                return True
+            if not alike and trial.warmup != other.warmup:
+                continue
+            rates = trial.peak(self.kappa) / other.peak(self.kappa)
+            near = abs(math.log2(rates)) < 1 / 8
+            if not near:
+                continue
+            # With Adam, "sqrt" scales its other settings, too: an equal rate is another training.
+            if rules_matter and (trial.rule == "sqrt") != (other.rule == "sqrt"):
+                continue
+            return True
         return False
+
+
+def _with_rates(trial: RateTrial, *steps: float) -> list[RateTrial]:
+    return [replace(trial, factor=trial.factor * step) for step in steps]
 
 
 def rank(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
@@ -167,15 +170,15 @@ class TunedRate:
     @property
     def diverged(self) -> list[RateTrial]:
         """Trials that learned nothing, in any rung or on any new seed."""
-        scores = [
-            *self.scores,
-            {self.trial: min(map(score, self.runs))} if self.trial else {},
-        ]
-        return list(
-            dict.fromkeys(
-                trial for rung in scores for trial in rung if rung[trial] == DIVERGED
-            )
-        )
+        rungs = list(self.scores)
+        if self.trial:
+            rungs.append({self.trial: min(map(score, self.runs))})
+        found: dict[RateTrial, None] = {}
+        for scores in rungs:
+            for trial, value in scores.items():
+                if value == DIVERGED:
+                    found[trial] = None
+        return list(found)
 
 
 @dataclass(frozen=True)
@@ -201,8 +204,10 @@ class RecipePlan:
     @property
     def trainings(self) -> float:
         """Cost for one number of workers, in trainings of full length."""
-        half, last = (max(KEPT, -(-self.trials // 2**rung)) for rung in (1, 2))
-        return RUNGS[0] * self.trials + RUNGS[1] * half + SEEDS * last + SEEDS
+        half = max(KEPT, math.ceil(self.trials / 2))
+        last = max(KEPT, math.ceil(self.trials / 4))
+        trials = RUNGS[0] * self.trials + RUNGS[1] * half + SEEDS * last
+        return trials + SEEDS
 
 
 def plan_recipe(
@@ -216,7 +221,9 @@ def plan_recipe(
     """
     study = request.study
     engine = traits(study.sweep.strategy[0]).engine
-    strategy = strategy or next(row.name for row in of_engine(engine) if not row.timed)
+    if not strategy:
+        # A strategy without times is the one that computes all workers on one device.
+        strategy = next(row.name for row in of_engine(engine) if not row.timed)
     if strategy not in {row.name for row in of_engine(engine)}:
         action = (
             "Choose one with --strategy; without it, one device computes all workers."
@@ -264,26 +271,24 @@ def search_recipe(
     search = Search(
         start.points[0].batch_ratio, planned.trials, planned.train.optimizer in ADAPTIVE
     )
-    while (step := search.next_trials(scores))[1]:
-        rung, trials = step
+    rung, trials = search.next_trials(scores)
+    while trials:
+        # Three seeds of every trial would cost three times as much, and only the last rung decides.
         seeds = searched if rung == len(RUNGS) - 1 else searched[:1]
         listener.note(
             f"Workers: {workers}. Trials of {lengths[rung]} of {epochs} epochs: {len(trials)}."
         )
         ended = _run(planned, workers, trials, seeds, lengths[rung], listener, options)
-        scores[rung].update(
-            {
-                trial: fmean(score(ended[trial, seed]) for seed in seeds)
-                for trial in trials
-            }
-        )
+        for trial in trials:
+            of_seeds = [score(ended[trial, seed]) for seed in seeds]
+            scores[rung][trial] = fmean(of_seeds)
+        first = next(iter(ended.values()))
         if rung == 0:
-            search = replace(
-                search, updates=next(iter(ended.values())).result.updates or math.inf
-            )
+            search = replace(search, updates=first.result.updates or math.inf)
+        rung, trials = search.next_trials(scores)
     best = next(iter(rank(scores[-1])), None)
     if best is None:
-        return TunedRate(workers, search, None, scores, (next(iter(ended.values())),))
+        return TunedRate(workers, search, None, scores, (first,))
     chosen = train_choice(planned, workers, best, SEEDS, listener, options)
     return TunedRate(workers, search, best, scores, chosen)
 
@@ -307,11 +312,9 @@ def train_choice(
     first = planned.request.study.sweep.seed[0] + SEEDS
     listener.note(f"Workers: {workers}. The best is trained on {seeds} new seeds.")
     new = list(range(first, first + seeds))
-    return tuple(
-        _run(
-            planned, workers, [trial], new, planned.train.epochs, listener, options
-        ).values()
-    )
+    epochs = planned.train.epochs
+    ended = _run(planned, workers, [trial], new, epochs, listener, options)
+    return tuple(ended.values())
 
 
 def plan_trials(
@@ -347,11 +350,15 @@ def plan_trials(
     target = planned.request.target / f"w{workers}"
     request = Request(trained, study_toml(trained), planned.request.base, target)
     made = plan_study(request, options, listener=listener)
-    points = {
-        (tuple(point.swept[name] for name in SEARCHED), point.seed): point
-        for point in made.points
-    }
-    ordered = [points[values, seed] for values in settings for seed in seeds]
+    points: dict[tuple[Any, ...], Point] = {}
+    for point in made.points:
+        values = [point.swept[name] for name in SEARCHED]
+        points[*values, point.seed] = point
+    # The study's grid of these values also has pairs of them that belong to no trial.
+    ordered = []
+    for setting in settings:
+        for seed in seeds:
+            ordered.append(points[*setting, seed])
     return made.with_points(ordered, made.overview.over(ordered))
 
 
@@ -368,25 +375,19 @@ def _run(
     made = plan_trials(planned, workers, trials, seeds, epochs, options, listener)
     names = [point.name for point in made.points]
     overview = run_points(made, listener) if made.todo() else made.overview
-    failed = [
-        status
-        for status in overview.points
-        if status.name in names and status.result is None
-    ]
-    for status in failed:
-        listener.failed(status)
+    failed = []
+    for status in overview.points:
+        if status.name in names and status.result is None:
+            failed.append(status)
+            listener.failed(status)
     if failed:
+        seen = f"{failed[0].name}: {failed[0].reason or failed[0].state}"
         action = "Mend the cause, and run the command again: trials that have ended are kept."
-        raise RunError(
-            "trials that end",
-            f"{failed[0].name}: {failed[0].reason or failed[0].state}",
-            action,
-        )
+        raise RunError("trials that end", seen, action)
     pairs = [(trial, seed) for trial in trials for seed in seeds]
-    ended = []
+    ended: list[Run] = []
     for name in names:
-        for run in runs_of(overview.of(name), made.request.target):
-            ended.append(run)
+        ended += runs_of(overview.of(name), made.request.target)
     return dict(zip(pairs, ended, strict=True))
 
 
