@@ -203,7 +203,6 @@ def judge_versions(
         "Build a new environment with another Python.",
     )
     for wanted in engine.requirements:
-        # A framework has packages for CPUs and for GPUs under names of their own; one is enough.
         present = next(
             (versions[name] for name in wanted.packages if name in versions), None
         )
@@ -215,7 +214,7 @@ def judge_versions(
         judge(library.label, version, library.versions, library.repair, needed=needed)
     own = {library.name for library in engine.libraries}
     for name in sorted(set(libraries) - own):
-        # A strategy of the user's own names a module; packages are listed by their normalised names.
+        # Packages are listed by their normalised names.
         version = versions.get(name.replace("_", "-").lower())
         judge(name, version, "", f"Run `pip install {name}` there.")
     return [report_pass("versions", where, ", ".join(good)), *problems]

@@ -221,16 +221,12 @@ class _Bench:
         # Layers are frozen in all steps if they are frozen in most epochs of the point.
         frozen = int(2 * point.train.frozen_epochs > point.train.epochs)
         train = point.train.model_copy(update={"epochs": 1, "frozen_epochs": frozen})
-        self._ablation, self._point = (
-            ablation,
-            point.model_copy(update={"train": train}),
-        )
+        self._ablation = ablation
+        self._point = point.model_copy(update={"train": train})
         self._joined, self._engine, self._clock = joined, engine, clock
         files = point.needed_files()
-        self._prepared, self._split = (
-            Prepared.open(files.prepared),
-            Split.load(files.split),
-        )
+        self._prepared = Prepared.open(files.prepared)
+        self._split = Split.load(files.split)
         self._trainers: dict[tuple[bool, int], Trainer] = {}
         self._staged: dict[bool, Call] = {}
         self._turn = 0
@@ -242,13 +238,11 @@ class _Bench:
         heartbeat, group = self._clock.heartbeat, self._joined.group
         with self._source(name, loader, global_batch) as (call, source):
             time_steps(train, source, 1, heartbeat)
-            call_seconds = time_steps(train, source, WARM - 1, heartbeat).seconds / (
-                WARM - 1
-            )
+            warm = time_steps(train, source, WARM - 1, heartbeat)
+            call_seconds = warm.seconds / (WARM - 1)
             count = calls_of_block(self._ablation.seconds, call_seconds)
-            count = int(
-                group.share(np.array([count]))[0]
-            )  # all ranks use the count of rank 0
+            # All ranks use the count of rank 0: with another, they would wait for each other's exchange.
+            count = int(group.share(np.array([count]))[0])
             if name == "together":
                 self._turn += 1
                 (folder / f"ready-{self._turn}").touch()
@@ -263,18 +257,22 @@ class _Bench:
                 while not self._all_have(f"done-{self._turn}", folder):
                     time_steps(train, source, 1, heartbeat)
         part = call[0]
+        samples = part.count
+        if self._ablation.worker is None:
+            samples = part.total
+        waits, calls = [], []
+        for begin, arrived, end in zip(
+            times.begin, times.arrived, times.end, strict=True
+        ):
+            waits.append(arrived - begin)
+            calls.append(end - arrived)
         return BlockTimes(
             name=name,
             steps_per_call=part.steps,
             seconds=times.seconds,
-            samples=int(part.total if self._ablation.worker is None else part.count),
-            waits=tuple(
-                there - begin
-                for begin, there in zip(times.begin, times.arrived, strict=True)
-            ),
-            calls=tuple(
-                end - there for there, end in zip(times.arrived, times.end, strict=True)
-            ),
+            samples=int(samples),
+            waits=tuple(waits),
+            calls=tuple(calls),
         )
 
     @contextmanager
@@ -311,9 +309,9 @@ class _Bench:
         """Return the loader of a block's slices, and their global batch."""
         ablation, replicas, point = self._ablation, self._joined.replicas, self._point
         if ablation.worker is not None:
-            worker, workers = (
-                (0, 1) if name in OF_ONE else (ablation.worker, ablation.workers)
-            )
+            worker, workers = ablation.worker, ablation.workers
+            if name in OF_ONE:
+                worker, workers = 0, 1
             point = point.model_copy(update={"workers": workers})
             replicas = Replicas(
                 self._joined.group, workers, slices=[(worker, worker + 1)], size=1

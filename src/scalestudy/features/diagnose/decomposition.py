@@ -145,15 +145,12 @@ def write_diagnosis(study: Path, diagnosis: Diagnosis) -> Path:
 
 def diagnoses(study: Path) -> list[Diagnosis]:
     """Return the readable diagnoses in a study's folder, the newest first."""
-    records = (
-        read_record(file, Diagnosis).record
-        for file in (study / FOLDER).glob("*/diagnosis.json")
-    )
-    return sorted(
-        (record for record in records if record),
-        key=lambda record: record.made,
-        reverse=True,
-    )
+    readable = []
+    for file in (study / FOLDER).glob("*/diagnosis.json"):
+        record = read_record(file, Diagnosis).record
+        if record:
+            readable.append(record)
+    return sorted(readable, key=lambda record: record.made, reverse=True)
 
 
 @dataclass(frozen=True)
@@ -201,17 +198,19 @@ def round_times(
 ) -> RoundTimes:
     """Return the times of a round from the point's own processes (`joined`) and separate ones (`apart`)."""
     first = apart[0]
-    samples = joined[0].all_of("whole")[0].samples, first.all_of("reference")[0].samples
+    of_all = joined[0].all_of("whole")[0].samples
+    of_one = first.all_of("reference")[0].samples
     return RoundTimes(
-        whole=fmean(_mean(rank, "whole") for rank in joined),
-        without_input=fmean(_mean(rank, "without input") for rank in joined),
+        # Ranks that exchange gradients wait for one another, so any of them shows the time of a step.
+        whole=fmean([_mean(rank, "whole") for rank in joined]),
+        without_input=fmean([_mean(rank, "without input") for rank in joined]),
         without_exchange=_slowest(joined, "without exchange"),
         slowest=_slowest(apart, "together"),
-        together=tuple(_mean(rank, "together") for rank in apart),
+        together=tuple([_mean(rank, "together") for rank in apart]),
         alone=_mean(first, "alone"),
         full=_mean(first, "full"),
         reference=_mean(first, "reference"),
-        share=samples[0] / (workers * samples[1]),
+        share=of_all / (workers * of_one),
     )
 
 
@@ -221,11 +220,11 @@ def _mean(times: AblationTimes, name: BlockName) -> float:
 
 def _slowest(ranks: Sequence[AblationTimes], name: BlockName) -> float:
     """Return the mean over calls of the slowest rank's step. Ranks may differ in their number of calls."""
-    turns = zip(*(rank.all_of(name) for rank in ranks), strict=True)
-    return fmean(
-        fmean(max(calls) for calls in zip(*map(_steps, blocks), strict=False))
-        for blocks in turns
-    )
+    means = []
+    for blocks in zip(*[rank.all_of(name) for rank in ranks], strict=True):
+        by_call = zip(*map(_steps, blocks), strict=False)
+        means.append(fmean(map(max, by_call)))
+    return fmean(means)
 
 
 def _steps(block: BlockTimes) -> list[float]:
@@ -246,13 +245,11 @@ def mean_times(rounds: Sequence[RoundTimes]) -> RoundTimes:
         "full",
         "reference",
     )
-    return replace(
-        rounds[0],
-        **{name: fmean(getattr(times, name) for times in rounds) for name in numbers},
-        together=tuple(
-            map(fmean, zip(*(times.together for times in rounds), strict=True))
-        ),
-    )
+    means = {}
+    for name in numbers:
+        means[name] = fmean([getattr(times, name) for times in rounds])
+    by_worker = zip(*[times.together for times in rounds], strict=True)
+    return replace(rounds[0], **means, together=tuple(map(fmean, by_worker)))
 
 
 def parts(times: RoundTimes, *, per_worker: bool) -> dict[PartName, float]:
@@ -261,26 +258,26 @@ def parts(times: RoundTimes, *, per_worker: bool) -> dict[PartName, float]:
     With a batch `per_worker`, the part "fixed" is zero.
     """
     first = times.together[0]
-    smaller = times.alone - times.share * times.full
+    input_of_one = times.share * (times.reference - times.full)
+    fixed = times.alone - times.share * times.full
+    rest = times.without_exchange - times.slowest
+    # With a batch per worker, the slice is the one worker's whole batch: their difference is noise.
+    if per_worker:
+        fixed, rest = 0.0, rest + fixed
     return {
-        "input": times.whole
-        - times.without_input
-        - times.share * (times.reference - times.full),
+        "input": times.whole - times.without_input - input_of_one,
         "exchange": times.without_input - times.without_exchange,
         "imbalance": times.slowest - first,
         "contention": first - times.alone,
-        "fixed": 0.0 if per_worker else smaller,
-        "rest": times.without_exchange
-        - times.slowest
-        + (smaller if per_worker else 0.0),
+        "fixed": fixed,
+        "rest": rest,
     }
 
 
 def relative_speed(times: RoundTimes, worker: int) -> float:
     """Return the ratio of a worker's computing time to the mean of the others."""
-    return times.together[worker] / fmean(
-        seconds for index, seconds in enumerate(times.together) if index != worker
-    )
+    others = [*times.together[:worker], *times.together[worker + 1 :]]
+    return times.together[worker] / fmean(others)
 
 
 def jackknife(rounds: Sequence[RoundTimes], statistic: Statistic) -> IntervalRecord:
@@ -288,10 +285,11 @@ def jackknife(rounds: Sequence[RoundTimes], statistic: Statistic) -> IntervalRec
     value, count = statistic(mean_times(rounds)), len(rounds)
     if count < 2:
         return IntervalRecord(value=value)
-    without = [
-        statistic(mean_times([*rounds[:i], *rounds[i + 1 :]])) for i in range(count)
-    ]
-    pseudo = [count * value - (count - 1) * other for other in without]
+    pseudo = []
+    for left_out in range(count):
+        kept = [*rounds[:left_out], *rounds[left_out + 1 :]]
+        other = statistic(mean_times(kept))
+        pseudo.append(count * value - (count - 1) * other)
     reach = student(count - 1) * math.sqrt(variance(pseudo) / count)
     return IntervalRecord(value=value, low=value - reach, high=value + reach)
 
@@ -314,6 +312,21 @@ def decompose(
     def ratio(worker: int) -> Statistic:
         return lambda times: relative_speed(times, worker)
 
+    lost = []
+    for name, seconds in parts(times, per_worker=per_worker).items():
+        interval = jackknife(rounds, share(name))
+        lost.append(LostPart(name=name, seconds=seconds, share=interval))
+    speeds = []
+    for index, rank in enumerate(ranks):
+        speeds.append(
+            RankSpeed(
+                rank=index,
+                host=rank.host,
+                cpus=rank.cpus,
+                seconds=times.together[index],
+                ratio=jackknife(rounds, ratio(index)),
+            )
+        )
     return Diagnosis(
         point=point.name,
         digest=digest_of(point),
@@ -335,20 +348,8 @@ def decompose(
         reference_input=jackknife(
             rounds, lambda times: (times.reference - times.full) / times.reference
         ),
-        parts=tuple(
-            LostPart(name=name, seconds=seconds, share=jackknife(rounds, share(name)))
-            for name, seconds in parts(times, per_worker=per_worker).items()
-        ),
-        ranks=tuple(
-            RankSpeed(
-                rank=index,
-                host=rank.host,
-                cpus=rank.cpus,
-                seconds=times.together[index],
-                ratio=jackknife(rounds, ratio(index)),
-            )
-            for index, rank in enumerate(ranks)
-        ),
+        parts=tuple(lost),
+        ranks=tuple(speeds),
         terms=terms,
         oversubscribed=oversubscribed,
     )

@@ -82,11 +82,10 @@ def plan_diagnosis(
             f"{folder.path}, whose runs were trained by a script",
             "Write the script's model as a task: `scalestudy docs reference/task-file`.",
         )
-    point, why = (
-        choose_point(points, findings)
-        if name is None
-        else (named_point(points, name), "")
-    )
+    if name is None:
+        point, why = choose_point(points, findings)
+    else:
+        point, why = named_point(points, name), ""
     if point.launch.on != DEFAULT_LAUNCHER:
         raise UserError(
             "a study whose points run on this machine",
@@ -143,17 +142,15 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
         )
     by_size = sorted(several, key=lambda point: (point.workers, -point.seed))
     choice = findings.advice.choice
-    larger = []
-    for point in by_size:
-        if (
-            choice
-            and point.workers > choice.workers
-            and _key(point) == choice.key.on(point.workers)
-        ):
-            larger.append(point)
-    if choice and larger:
-        first = min(larger, key=lambda point: (point.workers, point.seed))
-        return first, f"the next larger count than is advised ({choice.key.label})"
+    if choice:
+        larger = []
+        for point in by_size:
+            is_larger = point.workers > choice.workers
+            if is_larger and _key(point) == choice.key.on(point.workers):
+                larger.append(point)
+        if larger:
+            first = min(larger, key=lambda point: (point.workers, point.seed))
+            return first, f"the next larger count than is advised ({choice.key.label})"
     done = {row.key for row in findings.rows}
     measured = [point for point in by_size if _key(point) in done]
     if measured:
@@ -168,14 +165,18 @@ def _key(point: Point) -> Key:
 def _with_files(folder: StudyFolder, point: Point) -> Point:
     """Return the point with the data files of one of its runs, or of another point's run on the same data."""
     same_data = [other for other in folder.points() if other.data == point.data]
+    # The point's own runs come first, and of each point the latest.
     for candidate in sorted(same_data, key=lambda other: other.name != point.name):
         for run in reversed(folder.runs(candidate.name)):
+            # A run may be damaged, or its data may have been removed since.
             with contextlib.suppress(UserError):
-                if (files := run.point().files) is not None:
-                    Prepared.open(files.prepared)
-                    return point.with_files(
-                        files.prepared, files.split, files.class_weights
-                    )
+                files = run.point().files
+                if files is None:
+                    continue
+                Prepared.open(files.prepared)
+                return point.with_files(
+                    files.prepared, files.split, files.class_weights
+                )
     raise UserError(
         "a study with a run that has started",
         f"{folder.path}, without a run on the data of {point.name}",
@@ -236,17 +237,21 @@ def measure_rounds(
         place = _Resources(*held.enter_context(grant(point, gpus)), gpus=gpus)
         begin = time.monotonic()
         for number in range(rounds):
+            # Each round begins with another block, and with the other kind of processes, so that a machine
+            # that becomes slower or faster meanwhile affects all alike.
             turned = JOINED[number % 3 :] + JOINED[: number % 3]
+            kinds = (_join, _apart)
+            if number % 2:
+                kinds = (_apart, _join)
             ablation = Ablation(
                 blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers
             )
             times = {}
-            for kind in (_join, _apart) if number % 2 == 0 else (_apart, _join):
+            for kind in kinds:
                 times[kind] = kind(place, folder / f"round-{number + 1}", ablation)
                 on_progress(2 * number + len(times))
-            measured.append(
-                Round(times[_join], times[_apart], place.point.oversubscribed)
-            )
+            joined, apart = times[_join], times[_apart]
+            measured.append(Round(joined, apart, place.point.oversubscribed))
             left = (rounds - number - 1) * (time.monotonic() - begin) / (number + 1)
             if left:
                 listener.note(
@@ -269,7 +274,8 @@ def _join(
     place: _Resources, folder: Path, ablation: Ablation
 ) -> tuple[AblationTimes, ...]:
     """Run the point's own processes, and return their times by rank."""
-    run, size = _create(folder / "joined", place.point, ablation), place.point.processes
+    run = _create(folder / "joined", place.point, ablation)
+    size = place.point.processes
     commands = worker_commands(run, size, place.port, place.cpus, place.variables)
     _attempt([run] * size, range(size), commands)
     return tuple(_times(run))
@@ -281,24 +287,27 @@ def _apart(
     """Run a separate process for each worker's slice; the first also measures blocks alone."""
     count = place.point.workers
     names = tuple(f"worker-{worker}" for worker in range(count))
-    one = place.point.on(implementation=references(place.point.engine)[0]).model_copy(
-        update={"workers": 1}
-    )
+    alone = references(place.point.engine)[0]
+    one = place.point.on(implementation=alone).model_copy(update={"workers": 1})
     runs, commands = [], []
     for worker, name in enumerate(names):
-        blocks = (*(ALONE if worker == 0 else ()), "together") * TURNS
+        blocks = ("together",) * TURNS
+        if worker == 0:
+            blocks = (*ALONE, "together") * TURNS
         update = {"blocks": blocks, "worker": worker, "peers": names}
         run = _create(folder / name, one, ablation.model_copy(update=update))
         variables = dict(place.variables)
         if place.gpus:
-            variables |= devices.showing([place.gpus[worker]]) | assignment(
-                [place.gpus[worker]]
-            )
+            own = [place.gpus[worker]]
+            variables |= devices.showing(own) | assignment(own)
         cpus = share(place.cpus, worker, count)
         commands.append(worker_command(run, 0, 1, place.port, cpus, variables))
         runs.append(run)
     _attempt(runs, [0] * count, commands)
-    return tuple(times for run in runs for times in _times(run))
+    times: list[AblationTimes] = []
+    for run in runs:
+        times += _times(run)
+    return tuple(times)
 
 
 def _create(path: Path, point: Point, ablation: Ablation) -> RunFolder:
@@ -309,13 +318,12 @@ def _create(path: Path, point: Point, ablation: Ablation) -> RunFolder:
 
 
 def _times(run: RunFolder) -> list[AblationTimes]:
-    records = (
-        read_record(file, AblationTimes).record
-        for file in (run.path / "times").glob("*.json")
-    )
-    return sorted(
-        (record for record in records if record), key=lambda record: record.rank
-    )
+    found = []
+    for file in (run.path / "times").glob("*.json"):
+        record = read_record(file, AblationTimes).record
+        if record:
+            found.append(record)
+    return sorted(found, key=lambda record: record.rank)
 
 
 def _attempt(
@@ -326,10 +334,9 @@ def _attempt(
     Raises:
         RunError: If a process fails.
     """
-    kills, point = oom_kills(), runs[0].point()
-    with WorkerProcesses(
-        [started_in(point.environment, command) for command in commands]
-    ) as workers:
+    kills, place = oom_kills(), runs[0].point().environment
+    started = [started_in(place, command) for command in commands]
+    with WorkerProcesses(started) as workers:
         failed = workers.wait()
     if failed is not None:
         process, code = failed

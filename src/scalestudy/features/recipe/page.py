@@ -32,49 +32,46 @@ def recipes_document(
     """Up to which number of workers quality holds, a row for each number, and remarks."""
     results = [recipe.runs[0].result for recipe in recipes]
     headings = (
-        *(Heading("Workers", brief="n"), Heading("Global batch", brief="batch")),
+        Heading("Workers", brief="n"),
+        Heading("Global batch", brief="batch"),
         *headings_of("Updates", "Rate", "Setting:"),
         Heading(metric_label(results[0].metric), "on new seeds"),
         Heading("New seeds", brief="seeds"),
         *headings_of(f"Compared with {recipes[0].workers}:"),
     )
-    rows = tuple(
-        (
-            str(recipe.workers),
-            format_number(result.global_batch, 0),
-            format_number(result.updates, 0),
-            format_number(None, 0)
-            if recipe.trial is None
-            else rate(planned, recipe, recipe.trial),
-            "every trial diverged"
-            if recipe.trial is None
-            else describe_trial(recipe.trial),
-            *quality_of(judged.get(recipe.workers)),
+    rows = []
+    for recipe, result in zip(recipes, results, strict=True):
+        peak, setting = format_number(None, 0), "every trial diverged"
+        if recipe.trial is not None:
+            peak = rate(planned, recipe, recipe.trial)
+            setting = describe_trial(recipe.trial)
+        rows.append(
+            (
+                str(recipe.workers),
+                format_number(result.global_batch, 0),
+                format_number(result.updates, 0),
+                peak,
+                setting,
+                *quality_of(judged.get(recipe.workers)),
+            )
         )
-        for recipe, result in zip(recipes, results, strict=True)
-    )
-    held = [
-        Paragraph(text)
-        for text in quality_holds({row.key: row.verdict for row in judged.values()})
-    ]
+    verdicts = {row.key: row.verdict for row in judged.values()}
+    held = map(Paragraph, quality_holds(verdicts))
     how = (
         f"Every number of workers had {planned.trials} trials, on one seed. Only trainings on new seeds are"
         " reported, with 95 % confidence intervals."
     )
-    open_rows = [row for row in judged.values() if row.verdict.kind == "unclear"]
-    unsettled = [to_settle(row, judged, recipes) for row in open_rows]
-    items = (
-        *unsettled,
-        *(
-            f"On {recipe.workers}: {line}"
-            for recipe in recipes
-            for line in remarks(recipe)
-        ),
-    )
+    items = []
+    for row in judged.values():
+        if row.verdict.kind == "unclear":
+            items.append(to_settle(row, judged, recipes))
+    for recipe in recipes:
+        for line in remarks(recipe):
+            items.append(f"On {recipe.workers}: {line}")
     title = "Learning rate and warm-up for each number of workers"
     return Document(
         planned.request.study.name,
-        (*held, Table(headings, rows), Paragraph(how), Items(items)),
+        (*held, Table(headings, tuple(rows)), Paragraph(how), Items(tuple(items))),
         title,
     )
 
@@ -90,11 +87,10 @@ def to_settle(row: Row, judged: Mapping[int, Row], recipes: Sequence[TunedRate])
             f"{start}. {row.runs} seeds usually settle it if nothing is lost; a small loss takes more:"
             f" --settle {2 * row.runs}."
         )
+    time = ""
     seconds = seconds_to_settle(judged, recipes, row)
     if seconds:
         time = f", about {duration(seconds)} of trainings one after another"
-    else:
-        time = ""
     return (
         f"{start}. As far as seeds spread, that takes about {needed} seeds of both numbers of workers{time}:"
         f" --settle {needed}."
@@ -137,29 +133,34 @@ def recipe_file(
             "sweep": sweep,
         }
     )
-    rungs = ", ".join(
-        f"{len(scores)} of {100 * share:g} %"
-        for scores, share in zip(recipe.scores, RUNGS, strict=True)
-    )
+    rungs = []
+    for scores, share in zip(recipe.scores, RUNGS, strict=True):
+        rungs.append(f"{len(scores)} of {100 * share:g} %")
     quality, seeds, verdict = quality_of(row)
     lines = [
-        f"A recipe for workers = {workers}, by `scalestudy recipe`. Trials by share of the epochs: {rungs}.",
+        f"A recipe for workers = {workers}, by `scalestudy recipe`. Trials by share of the epochs:"
+        f" {', '.join(rungs)}.",
         f"learning_rate and warm-up: {describe_trial(trial)}; at its peak {rate(planned, recipe, trial)}.",
         f"{metric_label(row.metric)} on {seeds} new seeds: {quality}; compared with one worker: {verdict}.",
-        *(line[0].upper() + line[1:] for line in remarks(recipe)),
     ]
-    return (
-        "\n".join(line for text in lines for line in comment(text))
-        + f"\n\n{study_toml(made)}"
-    )
+    for remark in remarks(recipe):
+        lines.append(remark[0].upper() + remark[1:])
+    comments: list[str] = []
+    for line in lines:
+        comments += comment(line)
+    return "\n".join(comments) + f"\n\n{study_toml(made)}"
 
 
 def describe_trial(trial: RateTrial) -> str:
     """`linear, 2 times its rate, warm-up 10 %`."""
-    factor = "" if trial.factor == 1 else f", {trial.factor:.3g} times its rate"
-    return f"{trial.rule}{factor}, " + (
-        f"warm-up {100 * trial.warmup:g} %" if trial.warmup else "no warm-up"
-    )
+    parts = [trial.rule]
+    if trial.factor != 1:
+        parts.append(f"{trial.factor:.3g} times its rate")
+    if trial.warmup:
+        parts.append(f"warm-up {100 * trial.warmup:g} %")
+    else:
+        parts.append("no warm-up")
+    return ", ".join(parts)
 
 
 def rate(planned: RecipePlan, recipe: TunedRate, trial: RateTrial) -> str:
@@ -174,19 +175,19 @@ def remarks(recipe: TunedRate) -> list[str]:
     def value(score: float) -> str:
         return format_number(gain(score, better), DIGITS)
 
-    short = {
-        trial: score for trial, score in recipe.scores[0].items() if isfinite(score)
-    }
-    untuned = [
-        f"{describe_trial(trial)} {value(score)}"
-        for trial, score in short.items()
-        if trial.factor == 1
-    ]
+    finite = []
+    untuned = []
+    for trial, score in recipe.scores[0].items():
+        if not isfinite(score):
+            continue
+        finite.append(score)
+        if trial.factor == 1:
+            untuned.append(f"{describe_trial(trial)} {value(score)}")
     lines = []
     if untuned:
         lines.append(
             f"after {100 * RUNGS[0]:g} % of the epochs, untuned rules reached {'; '.join(untuned)}, the best"
-            f" trial {value(max(short.values()))}."
+            f" trial {value(max(finite))}."
         )
     if recipe.diverged:
         lines.append(

@@ -14,18 +14,17 @@ def rows_by_workers(
     planned: RecipePlan, recipes: Sequence[TunedRate]
 ) -> dict[int, Row]:
     """The trainings with each chosen setting on new seeds, judged as rows of one study."""
-    found = [run for recipe in recipes if recipe.trial for run in recipe.runs]
-    # Settings that differ between numbers of workers are no variants of the study.
-    runs = [
-        replace(run, result=run.result.model_copy(update={"swept": {}}))
-        for run in found
-    ]
-    return {
-        row.workers: row
-        for row in rows_of(
-            measure_rows(group_runs(runs)), planned.request.study.quality_margin
-        )
-    }
+    runs = []
+    for recipe in recipes:
+        if not recipe.trial:
+            continue
+        for run in recipe.runs:
+            # Settings that differ between numbers of workers are no variants of the study.
+            result = run.result.model_copy(update={"swept": {}})
+            runs.append(replace(run, result=result))
+    measures = measure_rows(group_runs(runs))
+    rows = rows_of(measures, planned.request.study.quality_margin)
+    return {row.workers: row for row in rows}
 
 
 def seconds_to_settle(
