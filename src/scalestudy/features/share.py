@@ -268,12 +268,10 @@ def _plain_entries(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the versions, numbers and switches of a record; other strings are left out."""
     kept: dict[str, Any] = {}
     for name, value in record.items():
+        is_number = isinstance(value, bool | int | float)
+        is_version = isinstance(value, str) and _VERSION.fullmatch(value)
         if isinstance(value, Mapping):
             kept[name] = _plain_entries(value)
-        elif (
-            value is None
-            or isinstance(value, bool | int | float)
-            or (isinstance(value, str) and _VERSION.fullmatch(value))
-        ):
+        elif value is None or is_number or is_version:
             kept[name] = value
     return kept

@@ -112,7 +112,10 @@ def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
     whole_input = LostPart(name="input", share=diagnosis.input, seconds=0.0)
     suggested: list[Suggestion] = []
     for part in diagnosis.parts:
-        share = (whole_input if part.name == "input" else part).share
+        # Its excess lowers efficiency, but faster input also helps what one worker loses, too.
+        if part.name == "input":
+            part = whole_input
+        share = part.share
         if share.value < LEAST or (share.low or 0) <= 0:
             continue
         for setting, why in _against(part.name, diagnosis):
@@ -159,9 +162,13 @@ def _against(part: PartName, diagnosis: Diagnosis) -> list[tuple[str, str]]:
                 )
             ]
         case "fixed":
-            calls = [("train.steps_per_call = 8", "starts eight steps by one call")]
+            changes = []
+            if terms.steps_per_call == 1:
+                calls = "starts eight steps by one call"
+                changes.append(("train.steps_per_call = 8", calls))
             larger = "spreads what a step costs beside its samples over twice as many; watch quality"
-            return [*(calls if terms.steps_per_call == 1 else []), (batch, larger)]
+            changes.append((batch, larger))
+            return changes
     return []
 
 
@@ -201,25 +208,23 @@ def stored_diagnosis(
     """Compare a diagnosis with its study and the rows of its table."""
     key = key_of(diagnosis.strategy, diagnosis.workers, dict(diagnosis.swept))
     measured = next((row.efficiency for row in rows if row.key == key), NOTHING)
-    digest = next(
-        (
-            digest_of(point)
-            for point in folder.points()
-            if point.name == diagnosis.point
-        ),
-        None,
-    )
+    digest = None
+    for point in folder.points():
+        if point.name == diagnosis.point:
+            digest = digest_of(point)
+            break
     return StoredDiagnosis(diagnosis, digest != diagnosis.digest, measured)
 
 
 def diagnosis_section(findings: "Findings") -> Section | None:
     """Return the newest diagnosis of a study; None if there is none."""
-    known = diagnoses(findings.folder) if findings.folder else []
-    if findings.folder is None or not known:
+    if findings.folder is None:
         return None
-    return section_of(
-        stored_diagnosis(known[0], StudyFolder.open(findings.folder), findings.rows)
-    )
+    known = diagnoses(findings.folder)
+    if not known:
+        return None
+    folder = StudyFolder.open(findings.folder)
+    return section_of(stored_diagnosis(known[0], folder, findings.rows))
 
 
 def render(
@@ -232,10 +237,10 @@ def render(
             "changed": stored.changed,
             "measured_efficiency": asdict(stored.measured),
         }
-        advice = suggestions(stored.diagnosis)
-        record["advice"] = [
-            change._asdict() | {"sentence": change.sentence} for change in advice
-        ]
+        record["advice"] = []
+        for change in suggestions(stored.diagnosis):
+            sentence = {"sentence": change.sentence}
+            record["advice"].append(change._asdict() | sentence)
         return json.dumps(record, indent=1) + "\n"
     section = section_of(stored)
     return terminal(Document(section.title, section.blocks), width)
@@ -292,15 +297,11 @@ def _headline(stored: StoredDiagnosis) -> str:
 
 
 def _parts(diagnosis: Diagnosis) -> Table:
-    rows = [
-        (
-            PARTS[part.name][0],
-            _percent(part.share),
-            format_number(1e3 * part.seconds, 3),
-            PARTS[part.name][1],
-        )
-        for part in diagnosis.parts
-    ]
+    rows = []
+    for part in diagnosis.parts:
+        name, meaning = PARTS[part.name]
+        milliseconds = format_number(1e3 * part.seconds, 3)
+        rows.append((name, _percent(part.share), milliseconds, meaning))
     slower = format_number(1e3 * (diagnosis.step_seconds - diagnosis.ideal_seconds), 3)
     lost = f"{100 * (1 - diagnosis.efficiency.value):.1f} %"
     rows.append(("Together", lost, slower, f"1 − E({diagnosis.workers})"))

@@ -13,63 +13,60 @@ from scalestudy.util.errors import UserError
 
 _SAMPLES = "image images img imgs sample samples example examples token tokens sequence sequences item items"
 _PER_SECOND = ("s", "sec", "second", "per_s", "per_sec", "per_second")
-_RATES = tuple(
-    f"{noun}_{rate}" for noun, rate in product(_SAMPLES.split(), _PER_SECOND)
-)
+_RATES = tuple(map("_".join, product(_SAMPLES.split(), _PER_SECOND)))
 _ONE = ("worker", "gpu", "device", "rank")
-_EACH = (*(f"per_{one}" for one in _ONE), *_ONE)
+_EACH = (*map("per_{}".format, _ONE), *_ONE)
 NAMES: dict[str, tuple[str, ...]] = {
     "strategy": ("strategy", "method"),
     "workers": (
-        *(
-            "workers",
-            "gpus",
-            "ngpus",
-            "n_gpus",
-            "num_gpus",
-            "gpu_count",
-            "number_of_gpus",
-            "no_of_gpus",
-        ),
-        *(
-            "nworkers",
-            "n_workers",
-            "number_of_workers",
-            "ranks",
-            "nranks",
-            "n_ranks",
-            "num_ranks",
-        ),
-        *("world_size", "num_devices", "devices"),
+        "workers",
+        "gpus",
+        "ngpus",
+        "n_gpus",
+        "num_gpus",
+        "gpu_count",
+        "number_of_gpus",
+        "no_of_gpus",
+        "nworkers",
+        "n_workers",
+        "number_of_workers",
+        "ranks",
+        "nranks",
+        "n_ranks",
+        "num_ranks",
+        "world_size",
+        "num_devices",
+        "devices",
     ),
     "seed": ("seed", "random_seed"),
     "epoch": ("epoch",),
     "training_seconds": (
-        *(
-            "training_seconds",
-            "training_time",
-            "train_time",
-            "total_time",
-            "total_training_time",
-        ),
-        *("time_to_train", "total_seconds"),
+        "training_seconds",
+        "training_time",
+        "train_time",
+        "total_time",
+        "total_training_time",
+        "time_to_train",
+        "total_seconds",
     ),
     "epoch_seconds": (
-        *(
-            "epoch_seconds",
-            "epoch_time",
-            "time_per_epoch",
-            "time_epoch",
-            "seconds_per_epoch",
-            "seconds_epoch",
-        ),
-        *("sec_per_epoch", "sec_epoch", "s_per_epoch", "s_epoch", "epoch_duration"),
+        "epoch_seconds",
+        "epoch_time",
+        "time_per_epoch",
+        "time_epoch",
+        "seconds_per_epoch",
+        "seconds_epoch",
+        "sec_per_epoch",
+        "sec_epoch",
+        "s_per_epoch",
+        "s_epoch",
+        "epoch_duration",
     ),
     "throughput": ("throughput", "total_throughput", *_RATES),
     "throughput_per_worker": (
-        *(f"throughput_{each}" for each in _EACH),
-        *(f"{each}_throughput" for each in _EACH),
-        *(f"{rate}_{each}" for rate, each in product(_RATES, _EACH)),
+        *map("throughput_{}".format, _EACH),
+        *map("{}_throughput".format, _EACH),
+        *map("_".join, product(_RATES, _EACH)),
     ),
     "quality": ("quality",),
     "loss": ("loss", "train_loss", "training_loss"),
@@ -84,14 +81,13 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "global_batch": ("global_batch", "global_batch_size"),
     "samples_processed": (
-        *(
-            "samples_processed",
-            "processed_samples",
-            "samples_seen",
-            "images_processed",
-            "images_seen",
-        ),
-        *("tokens_processed", "tokens_seen"),
+        "samples_processed",
+        "processed_samples",
+        "samples_seen",
+        "images_processed",
+        "images_seen",
+        "tokens_processed",
+        "tokens_seen",
     ),
 }
 """Normalised column names of each role; the first is the documented one."""
@@ -175,10 +171,9 @@ def options_of(
             wanted = f"--column ROLE=NAME, with one of the roles {', '.join(NAMES)}"
             raise UserError(wanted, repr(text), "Correct --column.")
         pairs[role] = name
+    accepted = None
     try:
-        if margin is None:
-            accepted = None
-        else:
+        if margin is not None:
             accepted = QualityMargin.parse(margin if "%" in margin else float(margin))
     except ValueError:
         wanted = "a number above 0 in units of the metric, or a percentage"
@@ -195,7 +190,8 @@ class ImportedColumn(NamedTuple):
 
 def listed(names: Sequence[str]) -> str:
     """Return the names of columns for a message."""
-    return f"the columns {', '.join(printable_name(name) or 'one without a name' for name in names[:20])}"
+    shown = [printable_name(name) or "one without a name" for name in names[:20]]
+    return f"the columns {', '.join(shown)}"
 
 
 def normalise(name: str) -> str:
@@ -221,6 +217,7 @@ def find_columns(
         column = given.get(role) or _named(role, free)
         if column is not None:
             columns[role] = ImportedColumn(column, _factor(column, role))
+    # Of two throughputs, the one that the user named counts, else that of all workers.
     if "throughput" in given:
         columns.pop("throughput_per_worker", None)
     elif "throughput_per_worker" in given:
@@ -260,9 +257,8 @@ def _split_unit(name: str, role: str, names: Sequence[str]) -> tuple[str, str]:
         return whole, ""
     with_brackets = _BRACKETS.fullmatch(name.strip())
     if with_brackets:
-        return normalise(with_brackets[1]), with_brackets[2].strip(
-            " ."
-        ).lower().removeprefix("in ")
+        inside = with_brackets[2].strip(" .").lower()
+        return normalise(with_brackets[1]), inside.removeprefix("in ")
     start, _, unit = whole.rpartition("_")
     if whole in names or unit not in UNITS:
         return whole, ""
@@ -275,15 +271,11 @@ def _refuse_parts_of_a_count(
 ) -> None:
     """Raise `UserError` where nodes stand for workers although there are several GPUs on each."""
     workers = columns.get("workers")
-    each = next(
-        (
-            name
-            for name in free
-            if normalise(name) in ("gpus_per_node", "workers_per_node")
-        ),
-        None,
-    )
-    if workers and each and normalise(workers.name) in VAGUE["workers"]:
+    if workers is None or normalise(workers.name) not in VAGUE["workers"]:
+        return
+    for each in free:
+        if normalise(each) not in ("gpus_per_node", "workers_per_node"):
+            continue
         seen = f"{printable_name(workers.name)} and {printable_name(each)}"
         action = f"Add a column `workers` with their product, or --column workers={printable_name(workers.name)}."
         raise UserError("one column with the number of workers", seen, action)
@@ -293,9 +285,10 @@ def metric_name(column: str) -> str:
     """Return the metric in a column: `accuracy` for `val_accuracy` and `Accuracy (%)`."""
     with_brackets = _BRACKETS.fullmatch(column.strip())
     name = normalise(with_brackets[1] if with_brackets else column)
-    return next(
-        (name.removeprefix(split) for split in _SPLITS if name.startswith(split)), name
-    )
+    for split in _SPLITS:
+        if name.startswith(split):
+            return name.removeprefix(split)
+    return name
 
 
 def is_of_validation(column: str) -> bool:
@@ -305,11 +298,8 @@ def is_of_validation(column: str) -> bool:
 
 def columns_of_metric(header: Sequence[str], metric: str) -> list[str]:
     """Return the columns of a metric, such as `accuracy` and `val_accuracy`."""
-    return [
-        name
-        for name in header
-        if normalise(metric) in (normalise(name), metric_name(name))
-    ]
+    wanted = normalise(metric)
+    return [name for name in header if wanted in (normalise(name), metric_name(name))]
 
 
 def quality_column(header: Sequence[str], metric: str | None) -> str | None:
@@ -330,17 +320,29 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
                 "Correct --metric.",
             )
     else:
-        gains = [name for name in header if known(metric_name(name)).better == "higher"]
-        lower = [name for name in header if known(metric_name(name)).better == "lower"]
-        errors = [name for name in lower if metric_name(name) != "loss"]
-        candidates = (
-            gains or errors or [name for name in lower if is_of_validation(name)]
-        )
+        candidates = _known_metrics(header)
     fitting = [name for name in candidates if is_of_validation(name)] or candidates
     if len(fitting) > 1:
         action = f"Choose one: --metric {printable_name(fitting[0])}"
         raise UserError("one column for the quality", listed(fitting), action)
-    return fitting[0] if fitting else None
+    if not fitting:
+        return None
+    return fitting[0]
+
+
+def _known_metrics(header: Sequence[str]) -> list[str]:
+    """Return the columns of metrics to maximise; without any, those of errors, else of validation losses."""
+    gains, errors, losses = [], [], []
+    for name in header:
+        metric = metric_name(name)
+        better = known(metric).better
+        if better == "higher":
+            gains.append(name)
+        elif better == "lower" and metric != "loss":
+            errors.append(name)
+        elif better == "lower" and is_of_validation(name):
+            losses.append(name)
+    return gains or errors or losses
 
 
 def find_quality(
@@ -354,9 +356,8 @@ def find_quality(
         UserError: As in `quality_column`, or the metric's direction is unknown.
     """
     asked = options.metric
-    if "quality" not in columns or (
-        asked is not None and columns_of_metric(header, asked)
-    ):
+    names_column = asked is not None and columns_of_metric(header, asked)
+    if "quality" not in columns or names_column:
         quality = quality_column(header, asked)
         if quality is None:
             return "", columns

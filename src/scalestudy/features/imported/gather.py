@@ -104,13 +104,15 @@ def gather_runs(
             "See `scalestudy docs guides/imported`.",
         )
     refuse_unclear_throughput([reading for _, reading in read])
-    runs = [run for _, reading in read for run in reading.runs]
+    runs: list[Run] = []
+    for _, reading in read:
+        runs += reading.runs
     refuse_mixed_units(runs)
     runs, remarks = _tell_sources_apart(runs)
-    left_out = [f"Files left out: {_named(left)}."] if left else []
-    return Imported(
-        tuple(runs), (*_sentences(read), *remarks, *_repeats(runs), *left_out)
-    )
+    readings = [*_sentences(read), *remarks, *_repeats(runs)]
+    if left:
+        readings.append(f"Files left out: {_named(left)}.")
+    return Imported(tuple(runs), tuple(readings))
 
 
 def _tell_sources_apart(runs: list[Run]) -> tuple[list[Run], list[str]]:

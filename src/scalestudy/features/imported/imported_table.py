@@ -1,5 +1,6 @@
 """Read the runs of one file: a table with a row for each run, or logs with a row for each epoch."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,11 +95,12 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     if kind == "run":
         columns = _columns_of_runs(columns, rows)
     else:
-        columns = {
-            role: column for role, column in columns.items() if role not in OF_RUNS
-        }
+        columns = _without(columns, OF_RUNS)
     stated = _complete(rows, columns, kind, path, options)
-    if not columns.keys() & ({*MEASURED, "loss"} if kind == "epoch" else {*MEASURED}):
+    measured = set(MEASURED)
+    if kind == "epoch":
+        measured.add("loss")
+    if not columns.keys() & measured:
         wanted = f"a column of {file} for training_seconds, throughput or quality"
         raise UserError(
             wanted,
@@ -125,19 +127,23 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
             column = ""
         times = times_of_epochs(groups, file, column)
         runs = [run_of_epochs(facts, group, times) for group in groups]
-    remarks = (
-        *((found.form,) if found.form else ()),
-        _understood(columns, kind, times),
-        *_remarks(columns, kind, stated, apart),
-        *_not_used([name for name in unused if name not in apart]),
-    )
+    remarks = []
+    if found.form:
+        remarks.append(found.form)
+    remarks.append(_understood(columns, kind, times))
+    remarks += _remarks(columns, kind, stated, apart)
+    remarks += _not_used([name for name in unused if name not in apart])
+    throughput = ""
     rate = columns.get("throughput") or columns.get("throughput_per_worker")
     is_given = bool(options.columns.keys() & {"throughput", "throughput_per_worker"})
+    # What the user has named needs no doubt about whose throughput it is.
+    if rate and not is_given:
+        throughput = rate.name
     return Reading(
         tuple(runs),
-        remarks,
+        tuple(remarks),
         (*found.malformed, *skipped, *without),
-        rate.name if rate and not is_given else "",
+        throughput,
         "throughput_per_worker" in columns,
     )
 
@@ -156,7 +162,13 @@ def _columns_of_runs(
         for row in rows:
             if row.values.get("epoch", 0) > 0:
                 row.values["epochs"] = row.values["epoch"]
-    return {role: column for role, column in columns.items() if role not in OF_EPOCHS}
+    return _without(columns, OF_EPOCHS)
+
+
+def _without(
+    columns: Mapping[str, ImportedColumn], roles: Sequence[str]
+) -> dict[str, ImportedColumn]:
+    return {role: column for role, column in columns.items() if role not in roles}
 
 
 def _complete(
@@ -175,15 +187,15 @@ def _complete(
         UserError: The number of workers is unknown, or stated twice.
     """
     name, file = run_name(path, bare=kind == "epoch"), printable_name(path.name)
-    stated = [
-        role
-        for role in ("workers", "strategy", "seed")
-        if role not in columns and getattr(name, role) is not None
-    ]
     defaults: dict[str, Any] = {
         "strategy": options.strategy,
         "workers": options.workers,
     }
+    stated: dict[str, Any] = {}
+    for role in ("workers", "strategy", "seed"):
+        value = getattr(name, role)
+        if role not in columns and value is not None:
+            stated[role] = value
     if "workers" in stated and options.workers not in (None, name.workers):
         seen = f"--workers {options.workers}, and {name.workers} in the name of {file}"
         raise UserError(
@@ -191,21 +203,18 @@ def _complete(
             seen,
             "Rename the file, or leave out --workers.",
         )
-    defaults |= {role: getattr(name, role) for role in stated}
+    defaults |= stated
     if "workers" not in columns and defaults["workers"] is None:
         if kind == "epoch":
             wanted = "a log whose name states its number of workers, such as log_8.csv or run-w8/"
             raise UserError(
                 wanted, file, "Rename it, or give one number for all: --workers N."
             )
-        wanted, seen = (
-            f"a column of {file} for workers",
-            listed(list(rows[0].row.cells)),
-        )
+        seen = listed(list(rows[0].row.cells))
         action = (
             "Name it: --column workers=NAME, or say the number for all: --workers N."
         )
-        raise UserError(wanted, seen, action)
+        raise UserError(f"a column of {file} for workers", seen, action)
     for row in rows:
         for role, value in defaults.items():
             if value is not None:
@@ -219,7 +228,7 @@ def _complete(
             if row.values.keys() >= {"samples_processed", "training_seconds"}:
                 rate = row.values["samples_processed"] / row.values["training_seconds"]
                 row.values["throughput"] = rate
-    return stated
+    return list(stated)
 
 
 def _has_rate_of_run(columns: Mapping[str, ImportedColumn]) -> bool:
@@ -252,6 +261,7 @@ def _runs_of_epochs(
         UserError: An epoch of a run occurs twice.
     """
     groups = by_point(rows)
+    # Logs also call the number of the epoch `epochs`, which is that of the run in a table of runs.
     counter = next((role for role in ("epoch", "epochs") if role in columns), None)
     for group in groups:
         counted = []
@@ -259,12 +269,9 @@ def _runs_of_epochs(
             if counter and counter in row.values:
                 counted.append(row.values[counter])
         if len(set(counted)) < len(counted):
+            wanted = f"each epoch of a run once in {file}"
             action = "Tell runs apart by a column `seed`, or write a file for each."
-            wanted, seen = (
-                f"each epoch of a run once in {file}",
-                "an epoch that occurs twice",
-            )
-            raise UserError(wanted, seen, action)
+            raise UserError(wanted, "an epoch that occurs twice", action)
     return groups
 
 
@@ -274,28 +281,26 @@ def _understood(
     """Say what a row is, and each column that is used, with its meaning if the name does not say it."""
     parts = []
     for role, column in columns.items():
+        part = printable_name(column.name)
+        remarks = []
         meaning = _MEANINGS.get((role, times), role)
-        remarks = [meaning] if meaning != column.name else []
+        if meaning != column.name:
+            remarks.append(meaning)
         if role in TIMES and column.factor == 1 and not _states_unit(column.name):
             remarks.append("in seconds")
-        parts.append(
-            printable_name(column.name)
-            + (f" ({', '.join(remarks)})" if remarks else "")
-        )
-    row = "An epoch is a row. " if kind == "epoch" else ""
-    return f"{row}Columns used: {', '.join(parts)}."
+        if remarks:
+            part += f" ({', '.join(remarks)})"
+        parts.append(part)
+    used = f"Columns used: {', '.join(parts)}."
+    if kind == "epoch":
+        return f"An epoch is a row. {used}"
+    return used
 
 
 def _states_unit(name: str) -> bool:
-    words = (
-        name.lower()
-        .replace("(", " ")
-        .replace(")", " ")
-        .replace("[", " ")
-        .replace("]", " ")
-        .split()
-    )
-    return "second" in name.lower() or any(word in UNITS for word in words)
+    lower = name.lower()
+    words = re.sub(r"[()\[\]]", " ", lower).split()
+    return "second" in lower or any(word in UNITS for word in words)
 
 
 def _remarks(
@@ -314,10 +319,8 @@ def _remarks(
         if role in columns and "token" in columns[role].name.lower():
             yield "Its samples/s are tokens per second."
     if _has_rate_of_run(columns):
-        samples, seconds = (
-            printable_name(columns[role].name)
-            for role in ("samples_processed", "training_seconds")
-        )
+        samples = printable_name(columns["samples_processed"].name)
+        seconds = printable_name(columns["training_seconds"].name)
         yield f"Throughput is {samples} by {seconds}."
     if apart:
         yield f"Rows that differ in {', '.join(map(printable_name, apart))} are separate rows."
@@ -325,21 +328,18 @@ def _remarks(
         if not columns.keys() & {*TIMES, "throughput", "throughput_per_worker"}:
             yield "No column holds times, so there is no speed-up."
         quality = columns.get("quality")
-        if (
-            quality
-            and "training_seconds" not in columns
-            and not is_of_validation(quality.name)
-        ):
+        if quality is None:
+            return
+        if "training_seconds" not in columns and not is_of_validation(quality.name):
             yield f"{printable_name(quality.name)} may be that of the training data: its name does not say."
-        if quality and metric_name(quality.name) == "loss":
+        if metric_name(quality.name) == "loss":
             yield "No other metric is there, so the validation loss is the quality."
 
 
 def _not_used(names: Sequence[str]) -> Iterator[str]:
     named = [printable_name(name) for name in names if name.strip()]
     if named:
+        rest = ""
         if len(named) > MOST_COLUMNS:
             rest = f" and {len(named) - MOST_COLUMNS} more"
-        else:
-            rest = ""
         yield f"Not used: {', '.join(named[:MOST_COLUMNS])}{rest}."

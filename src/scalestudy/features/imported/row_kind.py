@@ -94,8 +94,10 @@ def _are_counted(
     several = [group for group in groups if len(group) > 1]
     if "epoch" in columns:
         return _is_log(columns) or any(_differs(group, "epoch") for group in several)
-    counts = [[row.values.get("epochs") for row in group] for group in several]
-    return bool(counts) and all(map(counts_rows, counts))
+    for group in several:
+        if not counts_rows([row.values.get("epochs") for row in group]):
+            return False
+    return bool(several)
 
 
 def texts_of(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[str]:

@@ -79,7 +79,10 @@ def _times_of(
         return "run"
     if any(later <= earlier for earlier, later in pairwise(times)):
         return "epoch"
-    return "start" if times[-1] >= GROWN * times[0] else "rising"
+    # Times of an epoch may rise a little by chance; times since the start rise by an epoch each.
+    if times[-1] >= GROWN * times[0]:
+        return "start"
+    return "rising"
 
 
 def run_of_epochs(facts: FileFacts, rows: Sequence[ParsedRow], times: TimesOf) -> Run:
@@ -112,18 +115,15 @@ def run_of_epochs(facts: FileFacts, rows: Sequence[ParsedRow], times: TimesOf) -
         if role not in OF_RUNS:
             last[role] = value
     last["epochs"] = len(rows)
-    last["quality"] = next(
-        (quality for quality in reversed(qualities) if quality is not None), None
-    )
+    known = [quality for quality in qualities if quality is not None]
+    last["quality"] = known[-1] if known else None
     if times == "epoch" or "training_seconds" not in last:
         last["training_seconds"] = None if None in seconds else elapsed
     # The first epoch compiles and fills caches.
     last["epoch_seconds"] = fmean(steady) if steady else None
     last["throughput"] = harmonic_mean(rates) if rates else None
-    run = _run(
-        facts, rows, {role: value for role, value in last.items() if value is not None}
-    )
-    return replace(run, epochs=tuple(epochs))
+    values_of_run = {role: value for role, value in last.items() if value is not None}
+    return replace(_run(facts, rows, values_of_run), epochs=tuple(epochs))
 
 
 def _epoch_seconds(rows: Sequence[ParsedRow], times: TimesOf) -> list[float | None]:
@@ -135,28 +135,37 @@ def _epoch_seconds(rows: Sequence[ParsedRow], times: TimesOf) -> list[float | No
         return totals
     seconds, before = list[float | None](), 0.0
     for total in totals:
-        seconds.append(None if total is None else total - before)
-        before = before if total is None else total
+        if total is None:
+            seconds.append(None)
+        else:
+            seconds.append(total - before)
+            before = total
     return seconds
 
 
 def _run(facts: FileFacts, rows: Sequence[ParsedRow], values: Mapping[str, Any]) -> Run:
     """Build a run from these rows; `values` holds its values by role."""
-    first, last = rows[0].row, rows[-1].row
-    source = RunSource(facts.label, first.line, last.line if len(rows) > 1 else None)
-    workers, seed, strategy = (
-        values["workers"],
-        values.get("seed"),
-        values.get("strategy") or UNNAMED,
-    )
-    name = f"{strategy}-w{workers}{'' if seed is None else f'-s{seed}'} ({source})"
+    first = rows[0].row
+    last_line = None
+    if len(rows) > 1:
+        last_line = rows[-1].row.line
+    source = RunSource(facts.label, first.line, last_line)
+    workers, seed = values["workers"], values.get("seed")
+    strategy = values.get("strategy") or UNNAMED
+    name = f"{strategy}-w{workers}"
+    if seed is not None:
+        name += f"-s{seed}"
+    name += f" ({source})"
+    # Rows of JSON have no lines, so their source does not tell them apart.
+    if not first.line:
+        name += f" #{first.number}"
     per_worker, batch = values.get("per_worker_batch"), values.get("global_batch")
     if per_worker is None and batch and batch % workers == 0:
         per_worker = batch // workers
     if batch is None and per_worker is not None:
         batch = per_worker * workers
     outcome = Outcome(
-        name=name if first.line else f"{name} #{first.number}",
+        name=name,
         strategy=strategy,
         implementation=strategy,
         workers=workers,

@@ -71,10 +71,11 @@ def separating(rows: Sequence[ParsedRow], names: Sequence[str]) -> list[str]:
 
 
 def _differs(name: str, groups: Sequence[Sequence[ParsedRow]]) -> bool:
-    def values(group: Sequence[ParsedRow]) -> set[str]:
-        return {str(row.cell(name)) for row in group}
-
-    return any(len(values(group)) > 1 for group in groups)
+    for group in groups:
+        cells = {str(row.cell(name)) for row in group}
+        if len(cells) > 1:
+            return True
+    return False
 
 
 def _describes_repeats(name: str) -> bool:
@@ -128,10 +129,10 @@ def sweep_roles(rows: Sequence[ParsedRow]) -> list[str]:
             continue
         seen: dict[tuple[Any, ...], set[Any]] = defaultdict(set)
         for row in rows:
+            # Without the seed: repeats of one point have one batch.
             strategy, workers, _ = row.point
-            seen[strategy, workers, *map(repr, row.swept.items())].add(
-                row.values.get(role)
-            )
+            settings = map(repr, row.swept.items())
+            seen[strategy, workers, *settings].add(row.values.get(role))
         if any(len(values) > 1 for values in seen.values()):
             found.append(role)
             for row in rows:

@@ -58,34 +58,40 @@ def files_of(arguments: Sequence[str]) -> list[ImageItem]:
             )
         inside = [(path, Path(path.name))]
         if path.is_dir():
-            below = []
-            for file in sorted(path.rglob("*")):
-                if file.is_file():
-                    below.append((file, file.relative_to(path)))
-            inside = []
-            for file, name in below:
-                if name.suffix.lower() in READ_SUFFIXES and not any(
-                    map(is_system_name, name.parts)
-                ):
-                    inside.append((file, name))
+            inside = _images_below(path)
         if not inside:
             raise UserError(
                 "a folder with PNG, JPEG or TIFF images",
                 f"{path}, without any",
                 "Name another folder.",
             )
-        files |= {os.path.realpath(entry[0]): entry for entry in inside}
+        # By its real path, so that an image is predicted once, however often it is named.
+        for file, name in inside:
+            files[os.path.realpath(file)] = file, name
     return _named(list(files.values()))
+
+
+def _images_below(folder: Path) -> list[tuple[Path, Path]]:
+    """Return the images in a folder, each with its path below that folder."""
+    found = []
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file():
+            continue
+        name = file.relative_to(folder)
+        if name.suffix.lower() not in READ_SUFFIXES:
+            continue
+        if not any(map(is_system_name, name.parts)):
+            found.append((file, name))
+    return found
 
 
 def _named(files: Sequence[tuple[Path, Path]]) -> list[ImageItem]:
     """Name results as the images without suffix, or with it if two images differ in nothing else."""
-    names = [below.with_suffix("") for _, below in files]
-    taken = Counter(names)
-    names = [
-        below if taken[name] > 1 else name
-        for name, (_, below) in zip(names, files, strict=True)
-    ]
+    taken = Counter(below.with_suffix("") for _, below in files)
+    names = []
+    for _, below in files:
+        name = below.with_suffix("")
+        names.append(below if taken[name] > 1 else name)
     for name, count in Counter(names).items():
         if count > 1:
             same = []
@@ -97,10 +103,11 @@ def _named(files: Sequence[tuple[Path, Path]]) -> list[ImageItem]:
                 f"{' and '.join(same[:3])}, which would all be written as {name}",
                 "Predict one folder at a time, each with its own --out.",
             )
-    return [
-        ImageItem(shown=str(file), name=name.as_posix(), file=str(file.absolute()))
-        for (file, _), name in zip(files, names, strict=True)
-    ]
+    items = []
+    for (file, _), name in zip(files, names, strict=True):
+        absolute = str(file.absolute())
+        items.append(ImageItem(shown=str(file), name=name.as_posix(), file=absolute))
+    return items
 
 
 class Read(NamedTuple):
@@ -130,9 +137,8 @@ def read_for(path: Path, record: ModelRecord) -> Read:
     pixels = in_channels(pixels[None], channels)[0]
     if record.dtype == "float32" and (value_range or pixels.dtype not in FULL):
         # Numbers of other types than 8 and 16 bits become float32, as when the set was prepared.
-        form = Form(
-            channels, np.dtype(np.float32), tuple(value_range) if value_range else None
-        )
+        bounds = tuple(value_range) if value_range else None
+        form = Form(channels, np.dtype(np.float32), bounds)
         return Read(form.of(pixels, str(path)), record.scale)
     if pixels.dtype.name != record.dtype:
         raise UserError(
@@ -168,9 +174,8 @@ class Whole:
         if self.way == "stretch":
             return resize(one, self.size)
         inner = {"pad": fit_size, "crop": covering}[self.way](self.size, self.into)
-        (top, low), (left, right) = (
-            _middle(*sides) for sides in zip(inner, self.into, strict=True)
-        )
+        top, low = _middle(inner[0], self.into[0])
+        left, right = _middle(inner[1], self.into[1])
         if self.way == "pad":
             return resize(one[top:low, left:right], self.size)
         whole = np.full((*inner, one.shape[2]), np.nan, np.float32)
@@ -217,16 +222,13 @@ def placing(size: Size, record: ModelRecord) -> Placing:
     """
     data = record.data
     tile = data.get("tile")
-    if (
-        record.kind == "masks"
-        and size != record.size
-        and (tile or not data.get("image_size"))
-    ):
-        return Tiled(
-            size,
-            record.size,
-            overlap_of(record.size) if tile else min(record.size) // 4,
-        )
+    own_scale = tile or not data.get("image_size")
+    if record.kind == "masks" and size != record.size and own_scale:
+        overlap = min(record.size) // 4
+        if tile:
+            # As the images of the training were cut.
+            overlap = overlap_of(record.size)
+        return Tiled(size, record.size, overlap)
     return Whole(size, record.size, data.get("fit", "pad"))
 
 
@@ -234,15 +236,16 @@ def resize(values: Array, size: Size) -> Array:
     """Resize float values [h, w, N] to [H, W, N], each channel by bilinear interpolation."""
     if values.shape[:2] == size:
         return values
-    channels = [
-        Image.fromarray(np.ascontiguousarray(values[:, :, channel], np.float32))
-        for channel in range(values.shape[2])
-    ]
-    bilinear = Image.Resampling.BILINEAR
-    return np.stack(
-        [np.asarray(image.resize((size[1], size[0]), bilinear)) for image in channels],
-        axis=-1,
-    )
+    height, width = size
+    channels = []
+    # Pillow resizes floating-point numbers in images of one channel only.
+    for channel in range(values.shape[2]):
+        one = np.ascontiguousarray(values[:, :, channel], np.float32)
+        resized = Image.fromarray(one).resize(
+            (width, height), Image.Resampling.BILINEAR
+        )
+        channels.append(np.asarray(resized))
+    return np.stack(channels, axis=-1)
 
 
 def _middle(one: int, other: int) -> tuple[int, int]:

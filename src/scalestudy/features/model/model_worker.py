@@ -96,16 +96,19 @@ def evaluate_set(
     reader = reader_of(prepared)
     trainer = _trainer(engine, job, prepared)
     rows = np.array(job.rows, np.int64)
-    size = max(1, min(64, EVALUATED_PIXELS // int(np.prod(prepared.input_shape[:2]))))
+    pixels = int(np.prod(prepared.input_shape[:2]))
+    size = max(1, min(64, EVALUATED_PIXELS // pixels))
     sums: list[Any] = []
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         inputs, targets = read_rows(prepared, part, reader)
         inputs = in_channels(inputs, job.record.input_shape[2])
-        more = trainer.evaluate(
-            (Slice(inputs[None], targets[None], 0, len(part), len(part)),)
-        )
-        sums = [a + b for a, b in zip(sums, more, strict=True)] if sums else more
+        one = Slice(inputs[None], targets[None], 0, len(part), len(part))
+        more = trainer.evaluate((one,))
+        if sums:
+            sums = [a + b for a, b in zip(sums, more, strict=True)]
+        else:
+            sums = more
         say({"done": start + len(part), "all": len(rows)})
     total = trainer.arrays(sums)
     return {"results": trainer.results(total), "samples": len(rows)}
@@ -130,6 +133,8 @@ def _point(record: ModelRecord, device: str) -> Point:
     if device == "cpu":
         train["precision"] = _ON_CPU.get(train["precision"], train["precision"])
     alone = references(record.engine)[0]
+    # The images to use are those of the job, whatever the model was trained on.
+    data = {key: value for key, value in record.data.items() if key != "source"}
     point = Point.model_validate(
         {
             "name": "use",
@@ -139,10 +144,7 @@ def _point(record: ModelRecord, device: str) -> Point:
             "strategy": alone,
             "workers": 1,
             "seed": 0,
-            "data": {
-                "source": "none",
-                **{k: v for k, v in record.data.items() if k != "source"},
-            },
+            "data": {"source": "none", **data},
             "train": train,
             "terms": {"implementation": alone, "launch": {"device": device}},
         }
@@ -172,12 +174,10 @@ def predict_images(
         for index, item in enumerate(job.items[start : start + IMAGES_AT_ONCE], start):
             try:
                 ready.append(_read(index, item, job))
-            except (ScalestudyError, OSError) as error:
-                if isinstance(error, ScalestudyError):
-                    why = error.received
-                else:
-                    why = str(error)
-                lines[index] = {"shown": item.shown, "skipped": why}
+            except ScalestudyError as error:
+                lines[index] = {"shown": item.shown, "skipped": error.received}
+            except OSError as error:
+                lines[index] = {"shown": item.shown, "skipped": str(error)}
         for image, values in _compute(model, job, ready, logits=logits):
             lines[image.place] = _write(image, values, job)
             say({"done": len(lines), "all": len(job.items)})
@@ -199,13 +199,8 @@ def _read(index: int, item: ImageItem, job: ModelJob) -> _Ready:
     read = read_for(Path(item.file), job.record)
     way = placing((read.pixels.shape[0], read.pixels.shape[1]), job.record)
     # Resize in the file's bit depth, with its rounding, as when preparing images; then scale.
-    return _Ready(
-        index,
-        item,
-        read,
-        way,
-        way.cut(read.pixels).astype(np.float32) * np.float32(read.scale),
-    )
+    inputs = way.cut(read.pixels).astype(np.float32) * np.float32(read.scale)
+    return _Ready(index, item, read, way, inputs)
 
 
 def _compute(

@@ -94,7 +94,7 @@ def _refuse_out(wanted: Wanted, items: Sequence[ImageItem]) -> None:
             "Name another with --out.",
         )
     real = Path(os.path.realpath(out))
-    for name in [*wanted.images, *(item.file for item in items)]:
+    for name in [*wanted.images, *[item.file for item in items]]:
         image = Path(os.path.realpath(name))
         if image.is_relative_to(real) or (
             image.is_dir() and real.is_relative_to(image)
@@ -135,12 +135,14 @@ def _finish(
     done = [line for line in lines if "skipped" not in line]
     table = wanted.out / TABLE
     write_atomically(table, as_csv(done, record))
-    classes = Counter(
-        record.class_names[line["class"]] for line in done if "class" in line
-    )
-    skipped = tuple(
-        (line["shown"], line["skipped"]) for line in lines if "skipped" in line
-    )
+    classes = Counter[str]()
+    for line in done:
+        if "class" in line:
+            classes[record.class_names[line["class"]]] += 1
+    skipped = []
+    for line in lines:
+        if "skipped" in line:
+            skipped.append((line["shown"], line["skipped"]))
     _mark(
         wanted.out,
         model,
@@ -149,7 +151,7 @@ def _finish(
         class_names=record.class_names,
         skipped=[{"file": file, "reason": why} for file, why in skipped],
     )
-    return Predicted(table, len(done), skipped, dict(classes))
+    return Predicted(table, len(done), tuple(skipped), dict(classes))
 
 
 def as_csv(lines: Sequence[dict[str, Any]], record: ModelRecord) -> str:
@@ -157,17 +159,18 @@ def as_csv(lines: Sequence[dict[str, Any]], record: ModelRecord) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     masks = record.kind == "masks"
-    first = ["file", "mask", "height", "width"] if masks else ["file", "class"]
-    writer.writerow(
-        [*first, *(f"share_{name}" if masks else name for name in record.class_names)]
-    )
+    if masks:
+        shares = [f"share_{name}" for name in record.class_names]
+        writer.writerow(["file", "mask", "height", "width", *shares])
+    else:
+        writer.writerow(["file", "class", *record.class_names])
     for line in lines:
-        numbers = line["shares"] if masks else line["probabilities"]
         if masks:
             cells = [line["mask"], line["height"], line["width"]]
+            numbers = line["shares"]
         else:
             cells = [record.class_names[line["class"]]]
-        writer.writerow(
-            [line["shown"], *cells, *(f"{number:.{DIGITS}f}" for number in numbers)]
-        )
+            numbers = line["probabilities"]
+        texts = [f"{number:.{DIGITS}f}" for number in numbers]
+        writer.writerow([line["shown"], *cells, *texts])
     return stream.getvalue()
