@@ -16,7 +16,6 @@ from scalestudy.analysis.study_table import Row
 from scalestudy.features.diagnose.decomposition import (
     Diagnosis,
     IntervalRecord,
-    LostPart,
     PartName,
     diagnoses,
     digest_of,
@@ -109,13 +108,13 @@ def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
     """
     if diagnosis.oversubscribed:
         return []
-    whole_input = LostPart(name="input", share=diagnosis.input, seconds=0.0)
+
     suggested: list[Suggestion] = []
     for part in diagnosis.parts:
         # Its excess lowers efficiency, but faster input also helps what one worker loses, too.
-        if part.name == "input":
-            part = whole_input
         share = part.share
+        if part.name == "input":
+            share = diagnosis.input
         if share.value < LEAST or (share.low or 0) <= 0:
             continue
         for setting, why in _against(part.name, diagnosis):

@@ -136,7 +136,7 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     throughput = ""
     rate = columns.get("throughput") or columns.get("throughput_per_worker")
     is_given = bool(options.columns.keys() & {"throughput", "throughput_per_worker"})
-    # What the user has named needs no doubt about whose throughput it is.
+    # If the user has named it, there is no doubt whose throughput it is.
     if rate and not is_given:
         throughput = rate.name
     return Reading(
