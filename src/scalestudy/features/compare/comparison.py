@@ -15,6 +15,7 @@ from scalestudy.analysis.measures import (
 )
 from scalestudy.analysis.runs import Key, Run, metric_label
 from scalestudy.analysis.scales import LINEAR, LOGARITHM, quality_scale
+from scalestudy.config.metric_senses import Sense
 from scalestudy.util.errors import UserError
 
 _ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.source")
@@ -207,7 +208,7 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
     if quantity != "quality":
         scales = dict.fromkeys(values, LOGARITHM)
         return build_measure(values, scales, alike, LOGARITHM), False
-    senses = []
+    senses: list[Sense] = []
     for side in sides:
         senses += side.findings.measures.senses.values()
     everything: list[float] = []
