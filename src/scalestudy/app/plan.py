@@ -111,9 +111,8 @@ class Plan:
 
     def in_order(self, names: Set[str]) -> list[Point]:
         """The points with these names, in the order of their runs."""
-        return [
-            point for point in self.order.arrange(self.points) if point.name in names
-        ]
+        arranged = self.order.arrange(self.points)
+        return [point for point in arranged if point.name in names]
 
     def ready(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
         """Return these points by name, in their order, with their data, each of which is prepared only once.
@@ -129,7 +128,8 @@ class Plan:
             folder = self.request.target.absolute() / INITIAL
             self._note_other_beginnings(folder, added, listener)
             added = [point.beginning_in(str(folder)) for point in added]
-        self._ready.update({point.name: point for point in added})
+        for point in added:
+            self._ready[point.name] = point
         return {point.name: self._ready[point.name] for point in points}
 
     def _note_other_beginnings(
@@ -180,7 +180,8 @@ class Plan:
 
     def folder(self) -> StudyFolder:
         """Create or open the results folder."""
-        for point in {id(point.sources): point for point in self.points}.values():
+        distinct = {id(point.sources): point for point in self.points}
+        for point in distinct.values():
             add_trained(point.task, point.sources)
         return StudyFolder.create_or_open(
             self.request.target, self.study, self.points, self.request.text, self.order
@@ -190,11 +191,14 @@ class Plan:
 def _note_unused_workers(
     study: Study, points: Sequence[Point], listener: Listener
 ) -> None:
-    asked = study.sweep.workers if "workers" in study.sweep.model_fields_set else ()
-    if unused := sorted({*asked} - {point.workers for point in points}):
-        numbers, strategies = (
-            ", ".join(map(str, values)) for values in (unused, study.sweep.strategy)
-        )
+    # Numbers that the user did not write are a default, which strategies may well not use.
+    if "workers" not in study.sweep.model_fields_set:
+        return
+    used = {point.workers for point in points}
+    unused = sorted(set(study.sweep.workers) - used)
+    if unused:
+        numbers = ", ".join(map(str, unused))
+        strategies = ", ".join(map(str, study.sweep.strategy))
         listener.note(f"No point has {numbers} workers: {strategies} cannot use them.")
 
 
@@ -204,14 +208,17 @@ def _installed(
     """Leave out points whose engine or library is not installed here, unless none would be left."""
     if launcher.detached:
         return points
+    by_software: dict[tuple[str, str | None], list[Point]] = {}
+    for point in points:
+        software = point.engine, point.traits.library
+        by_software.setdefault(software, []).append(point)
     missing: dict[tuple[str, str | None], UserError] = {}
-    for software, point in {
-        (point.engine, point.traits.library): point for point in points
-    }.items():
+    for software, alike in by_software.items():
+        one = alike[-1]
         try:
-            launcher.refuse([point])
+            launcher.refuse([one])
         except UserError as error:
-            if point.environment is None:  # a wrong environment is a mistake
+            if one.environment is None:  # a wrong environment is a mistake
                 missing[software] = error
     left = [
         point for point in points if (point.engine, point.traits.library) not in missing
@@ -219,12 +226,8 @@ def _installed(
     if not left:
         return points
     for software, lacking in missing.items():
-        out = [
-            point
-            for point in points
-            if (point.engine, point.traits.library) == software
-        ]
-        names = " and ".join(dict.fromkeys(point.strategy for point in out))
+        out = by_software[software]
+        names = " and ".join(dict.fromkeys([point.strategy for point in out]))
         count = f"{len(out)} {plural('point', len(out))}"
         listener.note(
             f"Left out: {count} of {names}. Not installed: {lacking.expected}. {lacking.action}"
@@ -267,11 +270,11 @@ def plan_study(
         )
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
-    order = existing.order if existing else RunOrder.drawn_from(request.text)
     if existing:
+        order = existing.order
         overview = study_status(existing, must=must and launcher.detached)
     else:
-        overview = Overview([])
+        order, overview = RunOrder.drawn_from(request.text), Overview([])
     return Plan(
         request,
         study,

@@ -52,9 +52,8 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
         return study, kind
     source = defaults.source
     if source is None and study.data.read is not None:
-        return study.with_data(
-            source=study.data.read
-        ), kind  # a reader needs no other source
+        # A reader needs no other source.
+        return study.with_data(source=study.data.read), kind
     if source is None:
         raise UserError(
             "a source of data",
@@ -116,7 +115,9 @@ def prepare_ahead(
         data = point.data
         assert data.source is not None
         dataset = find_prepared(data, task_kind=kind, base=base)
-        split = find_split(dataset, data.validation, data.seed) if dataset else None
+        split = None
+        if dataset:
+            split = find_split(dataset, data.validation, data.seed)
         if dataset is None or split is None:
             raise NotPreparedError(
                 "a prepared data set, since jobs neither decode nor download",
@@ -164,13 +165,16 @@ def look_at_data(
         planned = find_set(data, task_kind=kind, base=base)
         for note in planned.left_out:
             listener.note(f"{data.source}: {note}")
-        if (done := planned.prepared()) is not None:
-            split = find_split(done, data.validation, data.seed)
-            for point in points:
-                if point.data == data:
-                    if split is not None:
-                        _refuse_too_few(point, len(split.train), study)
-                    refuse_unusable(point, study, base, classes=done.classes)
+        done = planned.prepared()
+        if done is None:
+            continue
+        split = find_split(done, data.validation, data.seed)
+        for point in points:
+            if point.data != data:
+                continue
+            if split is not None:
+                _refuse_too_few(point, len(split.train), study)
+            refuse_unusable(point, study, base, classes=done.classes)
 
 
 def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> None:
@@ -181,9 +185,9 @@ def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> 
     """
     for data in _data_sets(points):
         assert data.source is not None
-        wanted, cache = (
-            Path(realpath(path)) for path in (target, cache_folder(data.cache, base))
-        )
+        # By real paths: a link may lead from anywhere into the data.
+        wanted = Path(realpath(target))
+        cache = Path(realpath(cache_folder(data.cache, base)))
         source = folder_of(data.source, base)
         sets = [path for path in (wanted, *wanted.parents) if path.parent == cache]
         if source is not None and wanted.is_relative_to(source):
@@ -218,29 +222,28 @@ def study_data(
     study, kind = with_task_data(load_study(file))
     # With unlimited resources, since the machine that runs the study may be another one.
     points = expand(study, gpus=1_000_000, cores=1_000_000)
-    built = {
-        (point.engine, point.train.weights, point.train.input_scaling): point
-        for point in points
-    }
+    built: dict[tuple[object, ...], Point] = {}
+    for point in points:
+        train = point.train
+        built[point.engine, train.weights, train.input_scaling] = point
     return _data_sets(points), kind, list(built.values())
 
 
 def _data_sets(points: Iterable[Point]) -> list[DataSettings]:
-    return list({point.data.model_dump_json(): point.data for point in points}.values())
+    distinct: dict[str, DataSettings] = {}
+    for point in points:
+        distinct[point.data.model_dump_json()] = point.data
+    return list(distinct.values())
 
 
 def _by_weights(points: Iterable[Point]) -> Iterable[Point]:
     """One point for each model that must be built in advance."""
-    return {
-        (
-            point.task,
-            point.engine,
-            point.train.weights,
-            point.train.input_scaling,
-            point.needed_files().prepared,
-        ): point
-        for point in points
-    }.values()
+    distinct: dict[tuple[object, ...], Point] = {}
+    for point in points:
+        train, prepared = point.train, point.needed_files().prepared
+        model = point.task, point.engine, train.weights, train.input_scaling
+        distinct[*model, prepared] = point
+    return distinct.values()
 
 
 def _with_data(
@@ -298,8 +301,5 @@ def _noted(
         listener.note(
             f"{data.source}: no training sample of {of} ({join_first(names)}): make the validation set smaller"
         )
-    return (
-        str(done.path.absolute()),
-        str(Path(str(split.path)).absolute()),
-        len(split.train),
-    )
+    arrays = str(done.path.absolute())
+    return arrays, str(Path(str(split.path)).absolute()), len(split.train)

@@ -113,11 +113,10 @@ class RowPoints:
         folder: StudyFolder | None,
     ) -> Known:
         """What these points have found; those that wait, run or failed count as tried."""
-        numbers = {
-            point.name: (key, number)
-            for key, points in self.rows.items()
-            for number, point in enumerate(points)
-        }
+        numbers: dict[str, tuple[Key, int]] = {}
+        for key, points in self.rows.items():
+            for number, point in enumerate(points):
+                numbers[point.name] = key, number
         timings: dict[Key, set[int]] = {}
         trainings: dict[Key, set[int]] = {}
         units = self._units(measures, bill)
@@ -125,12 +124,13 @@ class RowPoints:
         spent = of_timings = 0.0
         for status in statuses:
             timing = status.point.timing
-            # A timing run has the number of the training that it times.
-            name = status.name.removesuffix("-timing") if timing else status.name
+            name, tried = status.name, trainings
+            if timing:
+                # A timing run has the number of the training that it times.
+                name, tried = name.removesuffix("-timing"), timings
             if name not in numbers or status.state == "missing":
                 continue
             key, number = numbers[name]
-            tried = timings if timing else trainings
             tried.setdefault(key, set()).add(number)
             if status.result:
                 cost = units[key] * (status.result.wall_seconds or 0.0)
@@ -141,6 +141,9 @@ class RowPoints:
                 lost = _lost_seconds(folder.runs(status.name), expected[key])
                 spent += units[key] * lost
         computed = _cost_of_timings(measures, units)
+        share = 1.0
+        if computed:
+            share = of_timings / computed
         return Known(
             tuple(self.rows),
             measures,
@@ -151,7 +154,7 @@ class RowPoints:
             study.plan.efficiency,
             INDIFFERENCE_ZONE,
             study.quality_margin,
-            of_timings / computed if computed else 1.0,
+            share,
         )
 
     def _units(self, measures: Measures, bill: Bill) -> dict[Key, float]:
@@ -177,10 +180,11 @@ def _cost_of_timings(measures: Measures, units: dict[Key, float]) -> float:
     """Unit-seconds of the timing runs, as measured by the runs themselves."""
     cost = 0.0
     for key, runs in measures.groups.items():
-        if key in units:
-            for run in runs:
-                if run.is_timing:
-                    cost += units[key] * (run.wall_seconds or 0.0)
+        if key not in units:
+            continue
+        for run in runs:
+            if run.is_timing:
+                cost += units[key] * (run.wall_seconds or 0.0)
     return cost
 
 
@@ -219,7 +223,9 @@ def _more_seeds(seeds: Sequence[int], count: int) -> tuple[int, ...]:
 
 def _refuse_untimed(point: Point) -> None:
     if not point.traits.has_speed_up:
-        why = "take no common steps" if point.traits.timed else "take turns"
+        why = "take turns"
+        if point.traits.timed:
+            why = "take no common steps"
         raise UserError(
             "strategies whose times can be compared, for --until decided",
             f'"{point.strategy}", whose workers {why}',

@@ -68,10 +68,11 @@ def run_study(
     listener = listener or Listener()
     plan = plan_study(request, options, listener=listener)
     again = plan.to_run(plan.overview)
-    if done := sum(
-        status.state == "done" and status.name not in again
-        for status in plan.overview.points
-    ):
+    done = 0
+    for status in plan.overview.points:
+        if status.state == "done" and status.name not in again:
+            done += 1
+    if done:
         listener.already_done(done, len(plan.points))
     overview = run_points(plan, listener)
     for status in (*overview.failed, *overview.damaged):
@@ -139,12 +140,13 @@ def dry_run(
         yield from _in_words(plan.order, ready.values())
     if ready:
         yield _expected_time(plan, set(ready))
-    if left := [
-        status for status in plan.overview.disturbed if status.name not in ready
-    ]:
+    disturbed = [status.name for status in plan.overview.disturbed]
+    left = [name for name in disturbed if name not in ready]
+    if left:
         yield f"{len(left)} of the finished ones are disturbed: --repeat-disturbed repeats them."
-    if shared := sum(point.oversubscribed is not None for point in ready.values()):
-        yield f"{shared} of them oversubscribed: their times will not count."
+    shared = [point for point in ready.values() if point.oversubscribed is not None]
+    if shared:
+        yield f"{len(shared)} of them oversubscribed: their times will not count."
 
 
 def job_scripts(
@@ -175,11 +177,10 @@ def job_scripts(
         names = [known.name for known in plan.points]
         close = suggestion(point or "", names)
         expected = f"the name of one of the {len(names)} points"
-        raise UserError(
-            expected,
-            str(point),
-            f"Did you mean {close}?" if close else f"One is {names[0]}.",
-        )
+        action = f"One is {names[0]}."
+        if close:
+            action = f"Did you mean {close}?"
+        raise UserError(expected, str(point), action)
     ready = plan.dry_run_points(points, listener)
     return plan.launcher.scripts(
         request.target, plan.study, ready, plan.overview, plan.options
@@ -195,15 +196,20 @@ def _expected_time(plan: Plan, names: set[str]) -> str:
     if left.seconds is None:
         return "Their time can be predicted once a run has ended."
     low, likely, high = map(units.duration, left.seconds)
-    beside = f", and {left.unknown} more of unknown duration" if left.unknown else ""
-    at_once = " if one runs at a time" if plan.launcher.detached else ""
+    beside = at_once = ""
+    if left.unknown:
+        beside = f", and {left.unknown} more of unknown duration"
+    # How many jobs a queue starts together is not known.
+    if plan.launcher.detached:
+        at_once = " if one runs at a time"
     return f"They take about {likely} ({low} to {high}){at_once}, judging by finished runs{beside}."
 
 
 def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
     yield f"They run in blocks of one seed, rows shuffled (order seed {order.seed}):"
     for seed, block in groupby(points, key=lambda point: point.seed):
-        yield f"  seed {seed}: {', '.join(point.name for point in block)}"
+        names = [point.name for point in block]
+        yield f"  seed {seed}: {', '.join(names)}"
 
 
 def reported(
@@ -255,7 +261,8 @@ def _in_queue(plan: Plan, listener: Listener) -> Overview:
     options, said = replace(plan.options, feeds=True), set[str]()
     again = partial(next_submission, limit=plan.options.resubmissions)
     left = {status.name for status in plan.overview.runnable if again(status)}
-    taken, overview = _submit(plan, plan.todo(), options, listener, said), plan.overview
+    overview = plan.overview
+    taken = _submit(plan, plan.todo(), options, listener, said)
     try:
         while taken or overview.open:
             left -= taken

@@ -55,7 +55,8 @@ def match_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
 def _some_of(near: Sequence[str], known: Sequence[str]) -> str:
     if not near:
         return "none"
-    return elide([*near, *(name for name in known if name not in near)], len(near))
+    others = [name for name in known if name not in near]
+    return elide([*near, *others], len(near))
 
 
 def selected(
@@ -75,35 +76,35 @@ def selected(
             )
     names = {status.name for status in overview.points}
     if patterns:
-        names = set(match_points([status.name for status in overview.points], patterns))
-    points = [status for status in overview.points if status.name in names]
-    return replace(
-        overview,
-        points=[status for status in points if not states or status.state in states],
-    )
+        in_order = [status.name for status in overview.points]
+        names = set(match_points(in_order, patterns))
+    points = []
+    for status in overview.points:
+        in_state = not states or status.state in states
+        if in_state and status.name in names:
+            points.append(status)
+    return replace(overview, points=points)
 
 
 def group_points(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
     """Group the points by their values on these axes, in the order of the study."""
     groups: dict[str, list[PointStatus]] = {}
     for status in overview.points:
-        title = ", ".join(_value(status.point, axis) for axis in axes)
-        groups.setdefault(title, []).append(status)
-    return [
-        PointGroup(title, _count_states(points), tuple(points))
-        for title, points in groups.items()
-    ]
+        values = [_value(status.point, axis) for axis in axes]
+        groups.setdefault(", ".join(values), []).append(status)
+    found = []
+    for title, points in groups.items():
+        found.append(PointGroup(title, _count_states(points), tuple(points)))
+    return found
 
 
 def all_but_seeds(overview: "Overview") -> list[str]:
     """The axes on which points differ, other than the seed and the split."""
     from scalestudy.config.point import without_repeats
 
-    swept = dict.fromkeys(
-        name
-        for status in overview.points
-        for name in without_repeats(status.point.swept)
-    )
+    swept: dict[str, None] = {}
+    for status in overview.points:
+        swept |= dict.fromkeys(without_repeats(status.point.swept))
     return ["strategy", "workers", *swept]
 
 
@@ -118,17 +119,16 @@ def waiting_sentences(
     jobs: dict[Waiting, list[str]] = {}
     for status in statuses:
         waiting = status.waiting
-        if (
-            waiting is not None
-            and status.job is not None
-            and (waiting.stuck or not stuck_only)
-        ):
+        if waiting is None or status.job is None:
+            continue
+        if waiting.stuck or not stuck_only:
             names.setdefault(waiting, []).append(status.name)
             jobs.setdefault(waiting, []).append(status.job.job)
-    return [
-        f"{_points(names[waiting])} {waiting.sentence(jobs[waiting])}"
-        for waiting in sorted(names, key=lambda waiting: not waiting.stuck)
-    ]
+    sentences = []
+    for waiting in sorted(names, key=lambda waiting: not waiting.stuck):
+        sentence = waiting.sentence(jobs[waiting])
+        sentences.append(f"{_points(names[waiting])} {sentence}")
+    return sentences
 
 
 def _points(names: list[str]) -> str:
@@ -164,7 +164,7 @@ def status_record(overview: "Overview") -> dict[str, Any]:
 
 
 def _point(status: "PointStatus") -> dict[str, Any]:
-    point, result, view = status.point, status.result, status.view
+    point, result = status.point, status.result
     return {
         "name": point.name,
         "state": status.state,
@@ -176,21 +176,7 @@ def _point(status: "PointStatus") -> dict[str, Any]:
         "seed": point.seed,
         "swept": point.swept,
         "run": str(status.run.path) if status.run else None,
-        "job": status.job
-        and {
-            "id": status.job.job or None,
-            "queue": status.job.queue,
-            "attempt": status.job.attempt,
-            "requeues": (status.run.requeues() or None) if status.run else None,
-            "submitted": status.job.submitted,
-            "nodes": (view.nodes or None) if view else None,
-            "waits": status.waiting.words if status.waiting else None,
-            "waits_for": status.waiting.group if status.waiting else None,
-            "next_command": status.waiting.next_command([status.job.job])
-            if status.waiting
-            else None,
-            "expected": (view.start or None) if view and view.waiting else None,
-        },
+        "job": _job(status),
         "progress": _progress(status),
         "silent_seconds": status.silent,
         "result": result
@@ -205,9 +191,37 @@ def _point(status: "PointStatus") -> dict[str, Any]:
     }
 
 
+def _job(status: "PointStatus") -> dict[str, Any] | None:
+    job, run, view, waiting = status.job, status.run, status.view, status.waiting
+    if not job:
+        return None
+    requeues = nodes = expected = None
+    if run:
+        requeues = run.requeues() or None
+    if view:
+        nodes = view.nodes or None
+    # Once a job runs, the queue's estimate of its start is no longer one.
+    if view and view.waiting:
+        expected = view.start or None
+    return {
+        "id": job.job or None,
+        "queue": job.queue,
+        "attempt": job.attempt,
+        "requeues": requeues,
+        "submitted": job.submitted,
+        "nodes": nodes,
+        "waits": waiting.words if waiting else None,
+        "waits_for": waiting.group if waiting else None,
+        "next_command": waiting.next_command([job.job]) if waiting else None,
+        "expected": expected,
+    }
+
+
 def _progress(status: "PointStatus") -> dict[str, Any] | None:
     if status.progress is None:
         return None
+    update = {}
     # If a run makes no progress, its last pace says nothing.
-    update = {"throughput": None, "seconds_left": None} if status.still else {}
+    if status.still:
+        update = {"throughput": None, "seconds_left": None}
     return status.progress.model_copy(update=update).model_dump(mode="json")

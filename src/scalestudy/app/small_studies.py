@@ -69,6 +69,12 @@ def first_study(
             f"{toml_line('image_size', size)}  # height, width; small, for a study of minutes"
         ]
         train = ["epochs = 10", toml_line("batch_size", batch)]
+    held = f"{cores} {plural('core', cores)}"
+    if gpus:
+        held = f"{gpus} {plural('GPU', gpus)}"
+    source_line = '# source = "FOLDER"  # images; without it, the data of the task'
+    if source:
+        source_line = f"{toml_line('source', source)}  # `scalestudy data show FILE` says what it holds"
     workers = [count for count in (1, 2, 4, MOST_WORKERS) if count <= (gpus or cores)]
     engine = _engine_of(task, folder) or installed_engine()
     strategy = engine_traits(engine).default_strategy
@@ -78,9 +84,7 @@ def first_study(
         toml_line("task", task),
         "",
         "[data]",
-        f"{toml_line('source', source)}  # `scalestudy data show FILE` says what it holds"
-        if source
-        else '# source = "FOLDER"  # images; without it, the data of the task',
+        source_line,
         *data,
         "",
         "[train]",
@@ -103,13 +107,8 @@ def first_study(
         "",
         "# All keys, with their defaults: scalestudy docs study-file",
     ]
-    if gpus:
-        what = f"{gpus} {plural('GPU', gpus)}"
-    else:
-        what = f"{cores} {plural('core', cores)}"
-    return FirstStudy(
-        "\n".join(lines) + "\n", f"{3 * len(workers)} points on {what}", notes
-    )
+    summary = f"{3 * len(workers)} points on {held}"
+    return FirstStudy("\n".join(lines) + "\n", summary, notes)
 
 
 def _task_for(
@@ -121,33 +120,35 @@ def _task_for(
     found = find_source(DataSettings(source=source), base=folder)
     kind = found.kind
     if kind not in SMALL_TASKS:
-        expected, action = (
-            "images with classes or masks",
-            "Write a task file, and name it with --task.",
-        )
-        raise UserError(expected, f"{source}, read by code of its own", action)
+        seen = f"{source}, read by code of its own"
+        action = "Write a task file, and name it with --task."
+        raise UserError("images with classes or masks", seen, action)
     findings = findings_of(found)
-    understood = (f"{source}: {findings.understood}",) if findings.understood else ()
+    notes = list(findings.all_remarks)
+    if findings.understood:
+        notes.insert(0, f"{source}: {findings.understood}")
     task, size, batch = SMALL_TASKS[kind]
     step = UNET_STEP if kind == "masks" else 1
-    return (task, _not_enlarged(size, found.contents(), step), batch), (
-        *understood,
-        *findings.all_remarks,
-    )
+    small = _not_enlarged(size, found.contents(), step)
+    return (task, small, batch), tuple(notes)
 
 
 def _not_enlarged(size: list[int], contents: Contents, step: int) -> list[int]:
     """Return the size, or that of the largest images if it is smaller, in multiples of `step`."""
     sizes = contents.sizes or [contents.input_shape[:2]]
-    largest = [max(sides) for sides in zip(*sizes, strict=True)]
-    return [
-        min(side, step * ceil(most / step))
-        for side, most in zip(size, largest, strict=True)
-    ]
+    limited = []
+    for side, sides in zip(size, zip(*sizes, strict=True), strict=True):
+        most = step * ceil(max(sides) / step)
+        limited.append(min(side, most))
+    return limited
 
 
 def _engine_of(task: str, folder: Path) -> str | None:
     """Engine that a task names or imports, unless it is the default one; a path is relative to `folder`."""
     defaults = task_defaults(task if has_name(task) else str(folder / task))
     imported = engine_of_script(defaults.file, {}).name
-    return defaults.engine or (imported if imported != DEFAULT else None)
+    if defaults.engine:
+        return defaults.engine
+    if imported != DEFAULT:
+        return imported
+    return None

@@ -128,9 +128,9 @@ def ending(step: Ended, until: Until, findings: Findings | None) -> str:
     if until == "timed":
         start = "Timed" if step.decided else "Not settled"
         return f"{start}: {step.why}."
-    decision = findings.advice.decision if findings else None
-    if not step.decided or decision is None:
+    if not step.decided or findings is None:
         return f"Not decided: {step.why}."
+    decision = findings.advice.decision
     if decision.choice is None:
         return "Not decided: no row can be advised."
     if reason := _unsettled(decision):
@@ -141,7 +141,7 @@ def ending(step: Ended, until: Until, findings: Findings | None) -> str:
 def _unsettled(decision: Decision) -> str:
     """Why a decision is provisional, or without any quality; "" if it stands."""
     if decision.provisional:
-        return " and ".join(UNSETTLED[reason] for reason in decision.provisional)
+        return " and ".join([UNSETTLED[reason] for reason in decision.provisional])
     kinds = {verdict.kind for verdict in decision.verdicts.values()}
     if kinds <= {"unknown", "no-reference"}:
         return UNSETTLED["quality-unknown"]
@@ -163,7 +163,9 @@ def _expected(known: Known, limits: Limits, bill: Bill) -> str:
             f" more than a grid of {GRID_SEEDS} seeds. Hours are predicted once every row has been timed."
         )
     grid = sum(map(known.cost, timed)) / 3600
-    most = GRID_SEEDS * grid if limits.budget is None else limits.budget / 3600
+    most = GRID_SEEDS * grid
+    if limits.budget is not None:
+        most = limits.budget / 3600
     spent = known.spent / 3600
     likely = min(most, max(spent, 3 * EXPECTED * grid))
     return (

@@ -67,41 +67,45 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
     """
     study = read_record(folder / "study.json", StudyRecord)
     if study.word == "missing" and not (folder / "points").is_dir():
+        lack = "is no folder"
+        if folder.is_dir():
+            lack = "has no study.json"
         raise UserError(
             "the results folder of a study",
-            f"{folder}, which "
-            + ("has no study.json" if folder.is_dir() else "is no folder"),
+            f"{folder}, which {lack}",
             "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
         )
-    checksum = study.record.study_text if study.record else None
+    checksum: str | None = None
+    known: list[Point] = []
+    if study.record:
+        checksum, known = study.record.study_text, study.record.points
     files = [
         Verified("study.json", study.word, study.why),
         _compare(folder / "study.toml", "study.toml", checksum, on_read),
     ]
-    for file in sorted(
-        [*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]
-    ):
+    others = [*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]
+    for file in sorted(others):
         if file.name != "study.json":  # only the features know the models of the others
             record = read_record(file, Record)
-            files.append(
-                Verified(file.relative_to(folder).as_posix(), record.word, record.why)
-            )
-    files += _sources(folder, study.record.points if study.record else [])
-    names = [point.name for point in study.record.points] if study.record else []
-    for path in (folder / "points", *(folder / "points" / name for name in names)):
+            name = file.relative_to(folder).as_posix()
+            files.append(Verified(name, record.word, record.why))
+    files += _sources(folder, known)
+    parents = [folder / "points"]
+    for point in known:
+        parents.append(folder / "points" / point.name)
+    for path in parents:
+        # A link to nowhere is in the way, too.
         if os.path.lexists(path) and not path.is_dir():
-            files.append(
-                Verified(
-                    path.relative_to(folder).as_posix(), "corrupt", "it is no folder"
-                )
-            )
+            name = path.relative_to(folder).as_posix()
+            files.append(Verified(name, "corrupt", "it is no folder"))
     points: list[Point] = []
     for path in sorted((folder / "points").glob("*/run-*")):
         if NAME.fullmatch(path.name):
             on_read(path.relative_to(folder).as_posix())
             files += _run(RunFolder(path), folder, on_read)
-            point = read_record(path / "point.json", Point).record
-            points += [point] if point else []
+            of_run = read_record(path / "point.json", Point).record
+            if of_run:
+                points.append(of_run)
     return files + list(_data(points, on_read))
 
 
@@ -114,21 +118,16 @@ def _sources(folder: Path, points: list[Point]) -> Iterator[Verified]:
         elif digests({name: copy}) == {name: digest}:
             yield Verified(place, "sound")
         else:
-            yield Verified(
-                place,
-                "corrupt",
-                f"{copy.name}: its code is not that of the runs",
-                needed=False,
-            )
+            why = f"{copy.name}: its code is not that of the runs"
+            yield Verified(place, "corrupt", why, needed=False)
 
 
 def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
     inside = run.path.relative_to(folder)
     checksums: dict[str, str] = {}
     try:
-        if not (
-            run.failure() and not (run.path / "result.json").exists()
-        ):  # failed before the result
+        # Checksums are written after the result, so a run that failed before it has none.
+        if not run.failure() or (run.path / "result.json").exists():
             checksums = read_checksums(run.path)
     except FileNotFoundError:
         if run.result() is not None:
@@ -138,11 +137,10 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
         yield Verified(f"{inside}/{CHECKSUMS}", "corrupt", f"{CHECKSUMS}: {error}")
     for name, checksum in checksums.items():
         yield _compare(run.path / name, f"{inside}/{name}", checksum, on_read)
-    records = RECORDS | {
-        f"{part}/{file.name}": kind
-        for part, kind in RANK_RECORDS.items()
-        for file in sorted((run.path / part).glob("*.json"))
-    }
+    records = dict(RECORDS)
+    for part, kind in RANK_RECORDS.items():
+        for file in sorted((run.path / part).glob("*.json")):
+            records[f"{part}/{file.name}"] = kind
     for name, model in records.items():
         if name not in checksums:
             record = read_record(run.path / name, model)
@@ -150,9 +148,8 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
                 yield Verified(f"{inside}/{name}", record.word, record.why)
     if EPOCHS not in checksums and (epochs := run.found_epochs()):
         wrong = [line.why for line in epochs if line.damaged]
-        yield Verified(
-            f"{inside}/{EPOCHS}", "corrupt" if wrong else "sound", "; ".join(wrong[:3])
-        )
+        word: Word = "corrupt" if wrong else "sound"
+        yield Verified(f"{inside}/{EPOCHS}", word, "; ".join(wrong[:3]))
 
 
 def _compare(file: Path, name: str, checksum: str | None, on_read: OnRead) -> Verified:
@@ -161,24 +158,18 @@ def _compare(file: Path, name: str, checksum: str | None, on_read: OnRead) -> Ve
     try:
         now = file_checksum(file)
     except OSError as error:
-        return Verified(
-            name,
-            "corrupt" if file.exists() else "missing",
-            f"{file.name}: {error.strerror}",
-        )
+        word: Word = "corrupt" if file.exists() else "missing"
+        return Verified(name, word, f"{file.name}: {error.strerror}")
     if checksum in (None, now):
         return Verified(name, "sound")
-    return Verified(
-        name,
-        "corrupt",
-        f"{file.name}: its SHA-256 is {now[:12]}…, not {str(checksum)[:12]}…",
-    )
+    why = f"{file.name}: its SHA-256 is {now[:12]}…, not {str(checksum)[:12]}…"
+    return Verified(name, "corrupt", why)
 
 
 def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
     """Check each data set and split once: its description, its arrays, its rows."""
     files = [point.files for point in points if point.files is not None]
-    for folder in dict.fromkeys(names.prepared for names in files):
+    for folder in dict.fromkeys([names.prepared for names in files]):
         try:
             prepared = Prepared.open(folder)
         except UserError as error:
@@ -187,7 +178,7 @@ def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
         yield Verified(f"{folder}/meta.json", "sound")
         for name, checksum in prepared.arrays.items():
             yield _compare(prepared.path / name, f"{folder}/{name}", checksum, on_read)
-    for split in dict.fromkeys(names.split for names in files):
+    for split in dict.fromkeys([names.split for names in files]):
         try:
             Split.load(split)
         except UserError as error:
@@ -197,9 +188,5 @@ def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
 
 
 def _unusable(path: str, error: UserError) -> Verified:
-    return Verified(
-        path,
-        "corrupt" if Path(path).exists() else "missing",
-        error.received,
-        needed=False,
-    )
+    word: Word = "corrupt" if Path(path).exists() else "missing"
+    return Verified(path, word, error.received, needed=False)
