@@ -195,12 +195,12 @@ class CommandGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
-        for title, names in (
-            self.headings or {"Commands": tuple(self.commands)}
-        ).items():
-            rows = [
-                (name, self.commands[name].get_short_help_str(limit=300))
-                for name in names
-            ]
+        headings = self.headings or {"Commands": tuple(self.commands)}
+        for title, names in headings.items():
+            rows = []
+            for name in names:
+                # By default, Click truncates summaries at 45 characters.
+                summary = self.commands[name].get_short_help_str(limit=300)
+                rows.append((name, summary))
             with formatter.section(title):
                 formatter.write_dl(rows)

@@ -148,9 +148,9 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
     for name in ("Strategy", "Engine", "Steps", "Nodes", "Gradients by", "Here"):
         table.add_column(name, overflow="fold", no_wrap=name in ("Strategy", "Engine"))
     for row in records:
-        here = Text(
-            row["missing"] or "usable", style=STYLES["warn"] if row["missing"] else ""
-        )
+        here = Text("usable")
+        if row["missing"]:
+            here = Text(row["missing"], style=STYLES["warn"])
         steps = "synchronous" if row["synchronous"] else "asynchronous"
         if not row["timed"]:
             steps += ", untimed"

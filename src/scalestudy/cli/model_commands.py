@@ -207,9 +207,8 @@ def export_model_command(
     beside = export_trained_model(trained, out_path, terminal, force=force)
     height, width, channels = trained.record.input_shape
     last = trained.path.suffix == ".keras"  # PyTorch modules take channels first
-    shape = " x ".join(
-        map(str, (height, width, channels) if last else (channels, height, width))
-    )
+    sides = (height, width, channels) if last else (channels, height, width)
+    shape = " x ".join(map(str, sides))
     takes = f"inputs {shape}, {trained.record.dtype}, scaled inside"
     out().print(
         f"{trained.label}: {out_path} ({takes}); classes in {beside}", markup=False
@@ -240,11 +239,11 @@ def _found(
 def _print_predicted(done: "Predicted", wanted: "Wanted", label: str) -> None:
     console = out()
     for shown, why in done.skipped[:SHOWN]:
-        err().print(
-            f"Left out: {why if shown in why else f'{shown}: {why}'}",
-            markup=False,
-            style="red",
-        )
+        reason = why
+        # Most reasons name the file.
+        if shown not in why:
+            reason = f"{shown}: {why}"
+        err().print(f"Left out: {reason}", markup=False, style="red")
     if len(done.skipped) > SHOWN:
         err().print(
             f"... and {len(done.skipped) - SHOWN} more, in {wanted.out}/predictions.json",

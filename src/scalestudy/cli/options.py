@@ -231,14 +231,18 @@ def worker_counts(text: str) -> list[int]:
         UserError: A word is not a number of workers.
     """
     words = [word.strip() for word in text.split(",")]
-    if not all(
-        word.isascii() and word.isdigit() and 0 < int(word) <= MOST_WORKERS
-        for word in words
-    ):
+    if not all(map(_is_worker_count, words)):
         raise UserError(
             "numbers of workers after -n, such as 4 or 1,2,4", repr(text), "Correct it."
         )
     return list(dict.fromkeys(map(int, words)))
+
+
+def _is_worker_count(word: str) -> bool:
+    # `isdigit` alone also accepts digits of other scripts and superscripts.
+    if not (word.isascii() and word.isdigit()):
+        return False
+    return 0 < int(word) <= MOST_WORKERS
 
 
 def seconds_given(text: str | None, name: str) -> float | None:

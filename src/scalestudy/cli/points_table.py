@@ -53,7 +53,27 @@ def silence(overview: Overview) -> str:
 def _age(row: PointLine) -> str:
     if row.silent is None:
         return ""
-    return f"{units.duration(row.silent)} ago" if row.silent else "now"
+    if not row.silent:
+        return "now"
+    return f"{units.duration(row.silent)} ago"
+
+
+def _bar(row: PointLine) -> RenderableType:
+    if row.state in ("done", "running"):
+        return ProgressBar(1.0, row.share, width=12)
+    return ""
+
+
+def _quality(row: PointLine) -> str:
+    if row.quality is None:
+        return ""
+    return f"{row.quality:.4f}"
+
+
+def _left(row: PointLine) -> str:
+    if row.seconds_left is None:
+        return ""
+    return units.duration(row.seconds_left)
 
 
 @dataclass(frozen=True)
@@ -68,24 +88,11 @@ class _Column:
 NAME = _Column("point", lambda row: Text(row.name))
 STATE = _Column("state", lambda row: Text(_state(row), style=STYLES.get(row.state, "")))
 JOB = _Column("job", lambda row: Text(row.job))
-BAR = _Column(
-    "",
-    lambda row: (
-        ProgressBar(1.0, row.share, width=12)
-        if row.state in ("done", "running")
-        else ""
-    ),
-)
+BAR = _Column("", _bar)
 RATE = _Column("samples/s", lambda row: short_throughput(row.throughput), "right")
 SIGN = _Column("last sign", _age, "right")
-QUALITY = _Column(
-    "quality", lambda row: "" if row.quality is None else f"{row.quality:.4f}", "right"
-)
-LEFT = _Column(
-    "left",
-    lambda row: "" if row.seconds_left is None else units.duration(row.seconds_left),
-    "right",
-)
+QUALITY = _Column("quality", _quality, "right")
+LEFT = _Column("left", _left, "right")
 COLUMNS = (NAME, STATE, BAR, RATE, QUALITY, LEFT, SIGN, JOB)
 DROPPED = (BAR, RATE, SIGN, QUALITY, LEFT, JOB)
 """Columns that a narrow terminal does without, in this order, so that names and states stay whole."""
@@ -96,12 +103,15 @@ def overview_table(overview: Overview, height: int) -> RenderableType:
     below = waiting_sentences(overview.points)
     if overview.error:
         below.append(silence(overview))
-    table = points_table(
-        [line_of(status) for status in overview.points], height - len(below)
-    )
+    lines = [line_of(status) for status in overview.points]
+    table = points_table(lines, height - len(below))
     if below:
-        return Group(table, *(Text(sentence, style="yellow") for sentence in below))
+        return Group(table, *_texts(below, "yellow"))
     return table
+
+
+def _texts(sentences: Sequence[str], style: str) -> list[Text]:
+    return [Text(sentence, style=style) for sentence in sentences]
 
 
 def points_table(rows: Sequence[PointLine], height: int) -> "PointsTable":
@@ -120,13 +130,10 @@ class PointsTable:
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
         """Render it in the width and height there are."""
-        explained = [row for row in self.rows if row.reason]
-        hidden = max(
-            len(explained) - max(self.height - len(self.rows), FEWEST_REASONS), 0
-        )
-        below = [
-            Text(f"{row.name}: {row.reason}", style="red") for row in explained[hidden:]
-        ]
+        reasons = [f"{row.name}: {row.reason}" for row in self.rows if row.reason]
+        room = max(self.height - len(self.rows), FEWEST_REASONS)
+        hidden = max(len(reasons) - room, 0)
+        below = _texts(reasons[hidden:], "red")
         if hidden:
             below.append(
                 Text(f"{hidden} more reasons: see `scalestudy status --state failed`.")
@@ -137,16 +144,18 @@ class PointsTable:
         def laid(most: int) -> Group:
             shown = _window(self.rows, most)
             left = len(self.rows) - len(shown)
-            more = [Text(f"… {left} more points.", style="dim")] if left else []
-            return Group(_table(columns, shown), *more, *below)
+            blocks: list[RenderableType] = [_table(columns, shown)]
+            if left:
+                blocks.append(Text(f"… {left} more points.", style="dim"))
+            return Group(*blocks, *below)
 
         most = min(len(self.rows), self.height)
         whole = laid(most)
+        unlimited = options.update(height=None)
+        # Names and reasons may wrap, so how many rows fit is known only once they are laid out.
         while most > FEWEST_ROWS:
-            over = (
-                len(console.render_lines(whole, options.update(height=None), pad=False))
-                - self.height
-            )
+            lines = console.render_lines(whole, unlimited, pad=False)
+            over = len(lines) - self.height
             if over <= 0:
                 break
             most = max(most - over, FEWEST_ROWS)
@@ -160,16 +169,14 @@ class PointsTable:
             columns.remove(JOB)
         if all(row.silent is None for row in self.rows):
             columns.remove(SIGN)
-        unbounded = options.update(
-            max_width=10_000
-        )  # otherwise the measure is capped at the width
+        # Otherwise the measure is capped at the width.
+        unbounded = options.update(max_width=10_000)
         for dropped in DROPPED:
             fixed = [column for column in columns if column is not JOB]
-            job = JOB_WIDTH if JOB in columns else 0
-            needed = (
-                console.measure(_table(fixed, self.rows), options=unbounded).maximum
-                + job
-            )
+            table = _table(fixed, self.rows)
+            needed = console.measure(table, options=unbounded).maximum
+            if JOB in columns:
+                needed += JOB_WIDTH
             if needed <= options.max_width:
                 break
             if dropped in columns:
@@ -188,53 +195,59 @@ def _table(columns: Sequence[_Column], rows: Sequence[PointLine]) -> Table:
             overflow="fold" if folds else "ellipsis",
         )
     for row in rows:
-        table.add_row(*(column.cell(row) for column in columns))
+        table.add_row(*[column.cell(row) for column in columns])
     return table
 
 
 def _state(row: PointLine) -> str:
+    text = f"{row.state} {row.phase}".rstrip()
     if row.restarts and row.state == "running":
-        restarts = f", restart {row.restarts}"
-    else:
-        restarts = ""
-    return f"{row.state} {row.phase}".rstrip() + restarts
+        return f"{text}, restart {row.restarts}"
+    return text
 
 
 def _window(rows: Sequence[PointLine], height: int) -> Sequence[PointLine]:
     if len(rows) <= height:
         return rows
-    current = next(
-        (index for index, row in enumerate(rows) if row.state == "running"), None
-    )
+    states = [row.state for row in rows]
+    current = _first_of(("running",), states)
     if current is None:
-        current = next(
-            (index for index, row in enumerate(rows) if row.state in OPEN), len(rows)
-        )
+        current = _first_of(OPEN, states)
+    if current is None:
+        current = len(rows)
     start = min(max(current - height // 2, 0), len(rows) - height)
     return rows[start : start + height]
 
 
+def _first_of(wanted: Sequence[str], states: Sequence[str]) -> int | None:
+    """Return the index of the first of these states; None if there is none."""
+    for index, state in enumerate(states):
+        if state in wanted:
+            return index
+    return None
+
+
 def groups_table(groups: Sequence[PointGroup], overview: Overview) -> RenderableType:
     """A line for each group, then each reason with the number of points that have it."""
-    states = [
-        state for state in STYLES if any(state in group.states for group in groups)
-    ]
+    present: set[str] = set()
+    for group in groups:
+        present.update(group.states)
+    states = [state for state in STYLES if state in present]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("points", overflow="fold")
     table.add_column("", justify="right", no_wrap=True)
     for state in states:
         table.add_column(state, justify="right", no_wrap=True)
     for group in groups:
-        cells = [
-            Text(str(count) if count else "", style=STYLES[state])
-            for state in states
-            for count in [group.states.get(state, 0)]
-        ]
+        cells = []
+        for state in states:
+            count = group.states.get(state, 0)
+            cells.append(Text(str(count) if count else "", style=STYLES[state]))
         table.add_row(Text(group.title), str(len(group.points)), *cells)
     return Group(
         table,
-        *(Text(line, style="red") for line in state_reasons(overview)),
-        *(Text(line, style="yellow") for line in waiting_sentences(overview.points)),
+        *_texts(state_reasons(overview), "red"),
+        *_texts(waiting_sentences(overview.points), "yellow"),
         Text(count_states([status.state for status in overview.points])),
     )
 
@@ -252,4 +265,6 @@ def state_reasons(overview: Overview) -> list[str]:
         else:
             lines.append(f"{len(names)} points, {names[0]} first: {reason}")
     left = len(ordered) - MOST_REASONS
-    return [*lines, f"{left} more reasons: see --state failed."] if left > 0 else lines
+    if left > 0:
+        lines.append(f"{left} more reasons: see --state failed.")
+    return lines

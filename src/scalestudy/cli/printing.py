@@ -21,8 +21,10 @@ def out() -> "Console":
     """Console of standard output. Long lines are not wrapped, so that paths can be copied."""
     from scalestudy.report.as_terminal import PlainConsole
 
+    width = None
     # A file or a pipe has no width, unless COLUMNS states one.
-    width = None if sys.stdout.isatty() else get_terminal_size((160, 40)).columns
+    if not sys.stdout.isatty():
+        width = get_terminal_size((160, 40)).columns
     return PlainConsole(highlight=False, soft_wrap=True, width=width)
 
 
@@ -119,8 +121,10 @@ def show_document(
             write_named(file, text)
         else:
             figures = write_document(document(), form, file)[1:]
-    count = f"{len(figures)} {plural('figure', len(figures))}"
-    beside = f" and {count} in {figures[0].parent}" if figures else ""
+    beside = ""
+    if figures:
+        count = f"{len(figures)} {plural('figure', len(figures))}"
+        beside = f" and {count} in {figures[0].parent}"
     err().print(f"Wrote {file}{beside}", markup=False)
 
 
@@ -136,7 +140,10 @@ def print_error(error: ScalestudyError) -> None:
     )
     console.print(Text("Error", style="bold red"))
     for label, text in rows:
-        console.print(Text.assemble((f"  {label:<9}" if label else "  ", "red"), text))
+        start = "  "
+        if label:
+            start = f"  {label:<9}"
+        console.print(Text.assemble((start, "red"), text))
 
 
 def usage_error(error: Exception) -> UserError | None:
@@ -147,9 +154,8 @@ def usage_error(error: Exception) -> UserError | None:
 
     from scalestudy.config.removed import what_instead
 
-    if not isinstance(
-        error, BadParameter.__bases__
-    ):  # UsageError, which typer does not export
+    # The base is UsageError, which typer does not export.
+    if not isinstance(error, BadParameter.__bases__):
         return None
     wrong: Any = error
     ctx, option = wrong.ctx, getattr(wrong, "option_name", None)
@@ -167,13 +173,11 @@ def usage_error(error: Exception) -> UserError | None:
     for param in ctx.command.params:
         for name in (*param.opts, *param.secondary_opts):
             known.append(name)
-    near = difflib.get_close_matches(
-        option, [name for name in known if name.startswith("-")], 1
-    )
+    options = [name for name in known if name.startswith("-")]
+    near = difflib.get_close_matches(option, options, 1)
     action = f"Did you mean {near[0]}? {see}" if near else see
-    if option in _options_below(
-        ctx.find_root().command
-    ):  # spelt right, but of another command
+    # Spelt right, but of another command.
+    if option in _options_below(ctx.find_root().command):
         action = f"Other commands have it. {see}"
     action = what_instead("options", f"{command_words(ctx)} {option}") or action
     return UserError(f"an option of `{ctx.command_path}`", option, action)
@@ -190,8 +194,12 @@ def command_words(ctx: Any) -> str:
 
 def _options_below(command: Any) -> set[str]:
     """Names of all options of a command and of those below it."""
-    names = {name for param in command.params for name in param.opts}
-    return names.union(*map(_options_below, getattr(command, "commands", {}).values()))
+    names: set[str] = set()
+    for param in command.params:
+        names.update(param.opts)
+    for below in getattr(command, "commands", {}).values():
+        names |= _options_below(below)
+    return names
 
 
 class Bug(ScalestudyError):
@@ -207,8 +215,10 @@ def bug_of(error: Exception) -> Bug:
     last = traceback.extract_tb(error.__traceback__)[-1:]
     place = f" ({Path(last[0].filename).name}, line {last[0].lineno})" if last else ""
     what = f"{type(error).__name__}: {error}"
+    where = "Please"
     file = _written("".join(traceback.format_exception(error)))
-    where = f"Its traceback is in {file}: please" if file else "Please"
+    if file:
+        where = f"Its traceback is in {file}: please"
     return Bug(
         "a command that succeeds, or explains why not",
         f"a bug in scalestudy: {what[:500]}{place}",

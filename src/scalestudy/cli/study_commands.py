@@ -120,7 +120,8 @@ def status_command(
             folder = study
         else:
             folder = open_study(study).path
-        raise typer.Exit(0 if _print_verified(folder, form) else 1)
+        is_sound = _print_verified(folder, form)
+        raise typer.Exit(0 if is_sound else 1)
     if browser and not live:
         raise UserError(
             "--live with --open",
@@ -135,15 +136,16 @@ def status_command(
     from scalestudy.store.study_folder import StudyFolder
 
     console, opened = out(), open_study(study)
+    shown = open_page if browser else None
     if live and form == "table" and console.is_terminal:
         from scalestudy.cli.points_table import overview_table
         from scalestudy.features.live_status import show
 
-        page = LivePage(opened.path, shown=open_page if browser else None)
+        page = LivePage(opened.path, shown=shown)
         show(opened.path, console, overview_table, page)
         return
     if live and form == "table":
-        page = LivePage(opened.path, shown=open_page if browser else None)
+        page = LivePage(opened.path, shown=shown)
         follow(opened.path, Terminal(console, page))
         page.end()
         opened = StudyFolder.open(opened.path)
@@ -182,24 +184,23 @@ def _print_verified(folder: Path, form: str) -> bool:
         files = verify(folder, lambda name: status.update(f"Reading {escape(name)}"))
     wrong = [file for file in files if not file.sound]
     if form == "json":
-        rows = [
-            {"path": file.path, "state": file.word, "reason": file.why}
-            for file in files
-        ]
-        print(
-            json.dumps(
-                {"folder": str(folder), "sound": not wrong, "files": rows}, indent=1
-            )
-        )
+        rows = []
+        for file in files:
+            rows.append({"path": file.path, "state": file.word, "reason": file.why})
+        record = {"folder": str(folder), "sound": not wrong, "files": rows}
+        print(json.dumps(record, indent=1))
         return not wrong
     for file in files:
-        if file.word != "sound":
-            out().print(
-                f"{file.path}: {file.word}" + (f": {file.why}" if file.why else ""),
-                markup=False,
-            )
-    last = "all sound" if not wrong else f"{len(wrong)} not sound"
-    out().print(f"{len(files)} files: {last}.", style="green" if not wrong else "red")
+        if file.word == "sound":
+            continue
+        line = f"{file.path}: {file.word}"
+        if file.why:
+            line += f": {file.why}"
+        out().print(line, markup=False)
+    last, style = "all sound", "green"
+    if wrong:
+        last, style = f"{len(wrong)} not sound", "red"
+    out().print(f"{len(files)} files: {last}.", style=style)
     return not wrong
 
 
@@ -247,11 +248,10 @@ def logs_command(
             what = "logs of any rank"
         else:
             what = f"a log of rank {rank}"
+        seen = "none yet"
         failure = run.failure()
         if failure:
             seen = f"none, since the run failed: {failure.reason}"
-        else:
-            seen = "none yet"
         raise UserError(
             f"{what} in {run.path / 'logs'}",
             seen,
@@ -270,7 +270,11 @@ def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
     """Among the points' newest runs, a running one, else the one that wrote last."""
     from scalestudy.launch.study_status import study_status
 
-    newest = {name: runs[-1] for name in names if (runs := folder.runs(name))}
+    newest: dict[str, RunFolder] = {}
+    for name in names:
+        runs = folder.runs(name)
+        if runs:
+            newest[name] = runs[-1]
     if len(newest) < 2:
         return next(iter(newest.values()), None)
     states = study_status(folder).states
@@ -278,10 +282,8 @@ def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
 
     # Only decides which log is shown, under its path: all logs have the times of one file system.
     def last_written(run: "RunFolder") -> float:
-        return max(
-            (file.stat().st_mtime for file in (run.path / "logs").glob("*.log")),
-            default=0.0,
-        )
+        logs = (run.path / "logs").glob("*.log")
+        return max([file.stat().st_mtime for file in logs], default=0.0)
 
     return max(running or newest.values(), key=last_written)
 
@@ -305,7 +307,9 @@ def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int]) -> None:
             continue
         whole = text[: text.rfind(b"\n") + 1]  # an incomplete line is printed next time
         added = whole.decode(errors="replace").splitlines()
-        for line in added if file in read else added[-LINES:]:
+        if file not in read:
+            added = added[-LINES:]
+        for line in added:
             print(prefix + printable(line), flush=True)
         read[file] = start + len(whole)
 

@@ -125,14 +125,13 @@ class Terminal(Listener):
     def failed(self, status: "PointStatus") -> None:
         """Print the reason, the last lines of the log, and the folder of logs."""
         console = err()
-        verb = {"cancelled": "was cancelled", "failed": "failed"}.get(
-            status.state, "was left alone"
-        )
-        console.print(
-            f"\n{status.name} {verb}: {status.reason}", style="red", markup=False
-        )
-        for line in status.failure.tail if status.failure else []:
-            console.print(f"  | {line}", markup=False)
+        verbs = {"cancelled": "was cancelled", "failed": "failed"}
+        verb = verbs.get(status.state, "was left alone")
+        text = f"\n{status.name} {verb}: {status.reason}"
+        console.print(text, style="red", markup=False)
+        if status.failure:
+            for line in status.failure.tail:
+                console.print(f"  | {line}", markup=False)
         if status.run is not None:
             console.print(f"  logs: {status.run.path / 'logs'}", markup=False)
 
@@ -174,6 +173,8 @@ class Terminal(Listener):
 
 
 def _ended(overview: "Overview") -> "Mapping[str, str]":
-    return {
-        status.name: status.state for status in overview.points if status.state in ENDED
-    }
+    states = {}
+    for status in overview.points:
+        if status.state in ENDED:
+            states[status.name] = status.state
+    return states
