@@ -24,6 +24,7 @@ from scalestudy.analysis.runs import (
     Key,
     Run,
     RunsByRow,
+    all_foreign,
     quality_sense,
     seed_of,
     values_of,
@@ -440,7 +441,7 @@ def _bases(groups: Groups) -> dict[Key, Basis]:
     bases: dict[Key, Basis] = dict.fromkeys(groups, "throughput")
     for keys in gather_keys(groups, lambda key: key.variant).values():
         # Our own runs record their samples, so that a missing throughput means something there.
-        if not all(map(_is_foreign, [groups[key] for key in keys])):
+        if not all(all_foreign(groups[key]) for key in keys):
             continue
         # The quantity that most rows of the variant have.
         counts: dict[Basis, int] = {}
@@ -451,10 +452,6 @@ def _bases(groups: Groups) -> dict[Key, Basis]:
         most = max(counts, key=lambda basis: counts[basis])
         bases |= dict.fromkeys(keys, most)
     return bases
-
-
-def _is_foreign(runs: Sequence[Run]) -> bool:
-    return all(run.foreign for run in runs)
 
 
 def engines_of(groups: Groups) -> dict[Key, str]:

@@ -16,7 +16,7 @@ from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.measures import Measure, Measures, find_baseline, times_count
 from scalestudy.analysis.price import too_uncertain
 from scalestudy.analysis.quality import Verdict, judge
-from scalestudy.analysis.runs import Key
+from scalestudy.analysis.runs import Key, of_fewest_workers
 from scalestudy.analysis.sequential import FEWEST, LOOKS
 from scalestudy.config.quality_margin import QualityMargin
 
@@ -185,9 +185,7 @@ def next_runs(
 
 def _cheapest_of_fewest(known: Known, keys: Sequence[Key]) -> Key:
     """The cheapest of the rows with the fewest workers, which qualities are compared with."""
-    fewest = min(key.workers for key in keys)
-    smallest = [key for key in keys if key.workers == fewest]
-    return min(smallest, key=known.cost)
+    return min(of_fewest_workers(keys), key=known.cost)
 
 
 def _missing_times(known: Known) -> Batch | None:

@@ -366,7 +366,7 @@ def _with_ends(estimate: Estimate) -> str:
 def _hosts(runs: Iterable[Run]) -> set[str]:
     hosts: set[str] = set()
     for run in runs:
-        hosts.update(run.result.hosts or [rank.host for rank in run.ranks])
+        hosts.update(run.result.hosts or run.rank_hosts)
     return hosts
 
 

@@ -404,8 +404,7 @@ def units_of(runs: Sequence[Run], bill: Bill) -> float:
         units = {"node": held.nodes, "core": held.cores, "gpu": held.gpus}
         return float(units.get(bill, 0)) or workers
     if bill == "node":
-        hosts = {rank.host for rank in run.ranks}
-        nodes = len(run.result.nodes) or len(hosts)
+        nodes = len(run.result.nodes) or len(run.rank_hosts)
         return float(nodes) or workers
     if bill == "core" and run.ranks:
         # Ranks that were not recorded had as many cores as the others.

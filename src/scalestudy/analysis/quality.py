@@ -17,7 +17,7 @@ from typing import Literal
 from scalestudy.analysis import sequential
 from scalestudy.analysis.estimate import NOTHING, SIGNIFICANT, Estimate
 from scalestudy.analysis.measures import Measures, find_baseline
-from scalestudy.analysis.runs import Key, Planned, key_of
+from scalestudy.analysis.runs import Key, Planned, all_foreign, key_of
 from scalestudy.config.metric_senses import Better, Sense, gain
 from scalestudy.config.quality_margin import QualityMargin
 
@@ -177,7 +177,7 @@ def _incomparable(
     if sense.better is None:
         sentence = "no verdict: it is not known whether higher or lower is better"
         return Verdict("no-direction", sentence)
-    foreign = all(run.foreign for run in measures.groups[key])
+    foreign = all_foreign(measures.groups[key])
     if foreign and margin is None and sense.bounded is None and not sense.whole:
         # A default share would be of a scale that nobody stated.
         sentence = "no verdict: the scale of the metric is not known (--quality-margin)"

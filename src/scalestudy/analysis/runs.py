@@ -114,6 +114,11 @@ class Run:
         return held
 
     @property
+    def rank_hosts(self) -> set[str]:
+        """Nodes of the ranks that were recorded."""
+        return {rank.host for rank in self.ranks}
+
+    @property
     def disturbed(self) -> str | None:
         """Why its times are too long; None if nothing disturbed it."""
         return self.result.oversubscribed or self.busy
@@ -269,6 +274,17 @@ def _by_seed(run: Run) -> tuple[Any, ...]:
     if run.source:
         place = (run.source.file, run.source.line or 0)
     return run.result.seed is None, run.result.seed or 0, *place, run.result.name
+
+
+def all_foreign(runs: Iterable[Run]) -> bool:
+    """Whether all of these runs were measured with another tool."""
+    return all(run.foreign for run in runs)
+
+
+def of_fewest_workers(keys: Sequence[Key]) -> list[Key]:
+    """The rows with the fewest workers, in order."""
+    fewest = min(key.workers for key in keys)
+    return [key for key in keys if key.workers == fewest]
 
 
 def seed_of(run: Run) -> Seed:

@@ -88,8 +88,7 @@ def nodes_of(run: Run) -> int | None:
     """Number of nodes that a run computed on; None unless all of its ranks were recorded."""
     if not run.ranks or len(run.ranks) != run.ranks[0].size:
         return None
-    hosts = {rank.host for rank in run.ranks}
-    return len(hosts)
+    return len(run.rank_hosts)
 
 
 def series_of(measures: Measures) -> list[Series]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from scalestudy.analysis.estimate import NOTHING, Estimate
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.quality import accepted_loss
-from scalestudy.analysis.runs import direction_label, metric_label
+from scalestudy.analysis.runs import all_foreign, direction_label, metric_label
 from scalestudy.analysis.study_table import Row
 from scalestudy.config.metric_senses import Sense
 from scalestudy.config.quality_margin import QualityMargin
@@ -25,6 +25,7 @@ from scalestudy.report.figure_data import (
     BASIS_WORDS,
     MOST_PANELS,
     basis_of,
+    column,
     dodge,
     domain,
     is_logarithmic,
@@ -85,7 +86,7 @@ def _speedup(
         return None
     low = float(counts[0])
     high = float(counts[-1])
-    values = [float(record["value"]) for record in records]
+    values = [*map(float, column(records, "value"))]
     if is_logarithmic(counts):
         least = min(values) / REACH
         scale = alt.Scale(type="log", base=2, nice=False)
@@ -113,7 +114,7 @@ def _speedup(
 
 def _counts(records: figure_data.Records) -> list[int]:
     """The different numbers of workers, in order."""
-    return sorted({record["workers"] for record in records})
+    return sorted(set(column(records, "workers")))
 
 
 def _absolute(findings: Findings, basis: str) -> str:
@@ -187,7 +188,7 @@ def _efficiency(
     counts = _counts(records)
     if len(counts) < 2:
         return None
-    values = [float(record["value"]) for record in records]
+    values = map(float, column(records, "value"))
     cut = _cut(records, 0.0, max(1.5, *values))
     first, last = domain(counts)
     guides = []
@@ -217,14 +218,14 @@ def quality(findings: Findings) -> list[Figure]:
         return []
     sense = findings.rows[0].sense
     label = metric_label(findings.rows[0].metric)
-    stated = all(run.foreign for run in findings.runs)
+    stated = all_foreign(findings.runs)
     title = label
     if not stated:
         title += f" ({findings.runs[0].result.quality_split} set)"
     if direction := direction_label(sense.better):
         title += f", {direction}"
     # A metric in [0, 1] with larger values is given in per cent.
-    highest = max([float(record["value"]) for record in records])
+    highest = max(map(float, column(records, "value")))
     cut = ""
     if sense.bounded and highest <= 1:
         cut = _cut(records, 0.0, 1.0)
@@ -311,7 +312,7 @@ def _cut(records: figure_data.Records, least: float, most: float) -> str:
 
 
 def _bars(records: figure_data.Records) -> str:
-    if any("low" in record for record in records):
+    if column(records, "low"):
         return "Bars are 95 % intervals over seeds, drawn slightly apart."
     return "One run each, so there are no intervals."
 
@@ -335,7 +336,7 @@ def _lines(
         records = [record for record in records if record["variant"] in panels]
     counts = _counts(records)
     shown = labels.shown(records)
-    has_bars = any("low" in record for record in records)
+    has_bars = bool(column(records, "low"))
     _place_points(records, counts, shown, has_bars)
     legend = figure_data.legend_title(findings)
     colour, shape = colour_and_shape(shown, labels.by_strategy, legend)
@@ -356,7 +357,7 @@ def _lines(
         text=name,
         runs="Runs",
     )
-    if any(record["joined"] for record in records):
+    if any(column(records, "joined")):
         layers.append(drawn.transform_filter("datum.joined").mark_line(strokeWidth=2.5))
     if has_bars:
         bars = drawn.transform_filter("isValid(datum.low)")
@@ -365,7 +366,7 @@ def _lines(
         layers.append(rule.encode(y="low:Q", y2="high:Q"))
         layers.append(tick.encode(y="low:Q"))
         layers.append(tick.encode(y="high:Q"))
-    if any(record["advised"] for record in records):
+    if any(column(records, "advised")):
         advised = drawn.transform_filter("datum.advised")
         layers.append(advised.mark_point(size=380, strokeWidth=2.5))
     points_drawn = drawn.mark_point(filled=True, size=80)

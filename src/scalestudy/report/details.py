@@ -32,6 +32,7 @@ from scalestudy.report.document import (
     headings_of,
 )
 from scalestudy.report.number_format import format_number
+from scalestudy.report.results import quality_digits
 from scalestudy.store.model_record import GalleryRecord, GallerySample
 from scalestudy.store.records import SHARED_CORES
 from scalestudy.util import units
@@ -170,7 +171,7 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
     `study_link` is the path from the page's folder to the study's, for links to runs.
     """
     finished = {run.result.name for run in findings.runs}
-    digits = max([row.digits for row in findings.rows], default=3)
+    digits = quality_digits(findings.rows)
     unfinished: dict[str, Planned] = {}
     for point in findings.planned:
         if point.name not in finished:

@@ -76,7 +76,7 @@ class Labels:
 
     def shown(self, records: Records) -> list[str]:
         """Names of the series in records, in order."""
-        drawn = {record["series"] for record in records}
+        drawn = set(column(records, "series"))
         return [name for name in self.names if name in drawn]
 
 
@@ -159,6 +159,11 @@ def ends(estimate: Estimate) -> dict[str, Any]:
     if low is not None and high is not None and isfinite(high):
         record |= {"low": rounded(low), "high": rounded(high)}
     return record
+
+
+def column(records: Records, field: str) -> list[Any]:
+    """Values of a field, without records that lack it."""
+    return [record[field] for record in records if field in record]
 
 
 def values_and_ends(records: Records) -> list[float]:

@@ -20,6 +20,7 @@ from scalestudy.report.figure import (
 from scalestudy.report.figure_data import (
     MOST_PANELS,
     Records,
+    column,
     downsample,
     labels,
     rounded,
@@ -132,7 +133,7 @@ def _means(runs: Sequence[Run], most: int, length: float) -> Records:
     # The last epoch always: its loss is that of the model that was kept.
     for epoch in sorted({*every[::step], *every[-1:]}):
         records = by_epoch[epoch]
-        time = _mean([record["time"] for record in records])
+        time = _mean(column(records, "time"))
         for name in ("training", "validation"):
             known = []
             for record in records:
@@ -180,9 +181,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     import altair as alt
 
-    counts = sorted({record["workers"] for record in records})
-    panels = list(dict.fromkeys([record["panel"] for record in records]))
-    values = [record["loss"] for record in records]
+    counts = sorted(set(column(records, "workers")))
+    panels = list(dict.fromkeys(column(records, "panel")))
+    values = column(records, "loss")
     titles, times = {}, {}
     for name, (_, title, _) in WAYS.items():
         titles[name] = title
@@ -246,7 +247,7 @@ def _x_axis(records: Records, field: str) -> "alt.Axis":
 
     if field != "epoch":
         return alt.Axis(format="~g", labelOverlap=True, tickCount=MOST_TICKS)
-    epochs = sorted({record["epoch"] for record in records})
+    epochs = sorted(set(column(records, "epoch")))
     if len(epochs) <= MOST_TICKS:
         return alt.Axis(format="d", labelOverlap=True, values=epochs)
     return alt.Axis(format="d", labelOverlap=True, tickCount=MOST_TICKS)

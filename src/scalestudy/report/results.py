@@ -300,7 +300,7 @@ def _decision_columns(findings: Findings, prices: Sequence[Price]) -> list[_Colu
             Heading("Quality", metric + lower, metric),
             lambda row: row.quality,
             _why_quality,
-            _quality_digits(rows),
+            quality_digits(rows),
         ),
         _Column(cost_heading, cost, _why_untimed, interval=False),
     ]
@@ -325,7 +325,8 @@ def _rate_bases(rows: Sequence[Row]) -> set[Basis]:
     return bases
 
 
-def _quality_digits(rows: Sequence[Row]) -> int:
+def quality_digits(rows: Sequence[Row]) -> int:
+    """Decimals of qualities that stand below each other."""
     return max([row.digits for row in rows], default=3)
 
 
@@ -377,7 +378,7 @@ def _goal(rows: Sequence[Row]) -> str:
     """The quality that useful speed-ups are about: `IoU 0.93`; "" if there are none."""
     for row in rows:
         if row.useful:
-            digits = _quality_digits(rows)
+            digits = quality_digits(rows)
             return f"{_metrics(rows)} {row.useful.target:.{digits}f}"
     return ""
 

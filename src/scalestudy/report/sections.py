@@ -317,7 +317,7 @@ def time_figure(findings: Findings) -> Figure:
         axis=alt.Axis(values=figure_data.log_ticks(low, high), format="~g"),
     )
     colour, shape = colour_and_shape(labels.shown(points), labels.by_strategy, "")
-    counts = {point["workers"] for point in points}
+    counts = set(figure_data.column(points, "workers"))
     x = workers_axis(sorted(counts))
     dashes = alt.StrokeDash(
         "part:N",
@@ -328,7 +328,7 @@ def time_figure(findings: Findings) -> Figure:
     lines = lines.mark_line(strokeWidth=2)
     layers: list[Any] = [lines.encode(x, y, colour, dashes, detail="line:N")]
     drawn = alt.Chart(data(points)).encode(x, y, colour)
-    if any("low" in point for point in points):
+    if figure_data.column(points, "low"):
         rule = drawn.mark_rule(strokeWidth=1.5)
         layers.append(rule.encode(y="low:Q", y2="high:Q"))
     ground = alt.condition("datum.kind == 'measured'", colour, alt.value("transparent"))

@@ -21,6 +21,7 @@ from scalestudy.report.figure import (
 from scalestudy.report.figure_data import (
     Records,
     bar,
+    column,
     ends,
     is_logarithmic,
     labels,
@@ -73,7 +74,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     base = alt.Chart(data(records)).encode(cost("cost"), time("time"))
     layers: list[Any] = []
     # A line needs two points.
-    has_front = [record["front"] for record in records].count(True) > 1
+    has_front = column(records, "front").count(True) > 1
     if has_front:
         front = base.transform_filter("datum.front")
         line = front.mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="#6E7781")
@@ -81,7 +82,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         layers.append(line.encode(order="cost:Q"))
     bars = _bars(base, records, colour, cost("cost_low"), time("time_low"))
     layers += bars
-    advised = any(record["advised"] for record in records)
+    advised = any(column(records, "advised"))
     if advised:
         ring = base.transform_filter("datum.advised")
         layers.append(ring.mark_point(size=420, strokeWidth=2.5).encode(color=colour))
@@ -109,7 +110,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         caption += " The ring marks the advised row."
     if bars:
         caption += f" Pale lines are 95 % intervals over seeds{cut}."
-    if any(record["opacity"] < 1 for record in records):
+    if min(column(records, "opacity")) < 1:
         caption += " Faded rows are, or seem, worse in quality."
     return [figure(NAME, "Time to train against cost", chart, caption)]
 
@@ -123,11 +124,11 @@ def _bars(
 ) -> list[Any]:
     """Intervals of cost and of time, from their low ends `cost` and `time`, where rows have any."""
     bars: list[Any] = []
-    if any("cost_low" in record for record in records):
+    if column(records, "cost_low"):
         known = base.transform_filter("isValid(datum.cost_low)")
         rule = known.mark_rule(strokeWidth=1.5, opacity=FADED)
         bars.append(rule.encode(colour, cost, x2="cost_high:Q"))
-    if any("time_low" in record for record in records):
+    if column(records, "time_low"):
         known = base.transform_filter("isValid(datum.time_low)")
         rule = known.mark_rule(strokeWidth=1.5, opacity=FADED)
         bars.append(rule.encode(colour, time, y2="time_high:Q"))
@@ -139,7 +140,7 @@ def _names(base: "alt.Chart", records: Records) -> list[Any]:
     above = base.transform_filter("datum.label && !datum.below")
     mark = above.mark_text(align="left", baseline="bottom", dx=11, dy=-8)
     names: list[Any] = [mark.encode(text="label:N")]
-    if any(record["below"] for record in records):
+    if any(column(records, "below")):
         below = base.transform_filter("datum.label && datum.below")
         mark = below.mark_text(align="right", baseline="top", dx=-11, dy=8)
         names.append(mark.encode(text="label:N"))
@@ -197,7 +198,7 @@ def _cut(records: Records) -> str:
     """Cut intervals that would shrink the figure to a dot in it; what to say of it in the caption."""
     cut = ""
     for field in ("time", "cost"):
-        values = [record[field] for record in records]
+        values = column(records, field)
         room = (max(values) - min(values)) / 2 or max(values)
         least = max(0.0, min(values) - room)
         most = max(values) + room
@@ -220,13 +221,11 @@ def _scale(records: Records, field: str) -> "tuple[alt.Scale, alt.Axis]":
     """Scale and axis of time or cost: logarithmic if it spans much."""
     import altair as alt
 
-    if not is_logarithmic([record[field] for record in records]):
+    if not is_logarithmic(column(records, field)):
         return alt.Scale(zero=False, padding=24), alt.Axis(tickCount=8)
-    shown = []
-    for record in records:
-        for name in (field, f"{field}_low", f"{field}_high"):
-            if name in record:
-                shown.append(record[name])
+    shown = column(records, field)
+    shown += column(records, f"{field}_low")
+    shown += column(records, f"{field}_high")
     low = min(shown) / 1.25
     high = max(shown) * 1.25
     return (
@@ -242,8 +241,8 @@ def _label(records: Records) -> None:
     """
     if not records:
         return
-    costs = _places([record["cost"] for record in records])
-    times = _places([record["time"] for record in records])
+    costs = _places(column(records, "cost"))
+    times = _places(column(records, "time"))
     cost_room, time_room = ROOM
     named: list[int] = []
 
@@ -289,7 +288,7 @@ def phases(findings: Findings) -> list[Figure]:
     records, names, unit = phase_records(findings)
     if not records:
         return []
-    bars = list(dict.fromkeys([record["bar"] for record in records]))
+    bars = list(dict.fromkeys(column(records, "bar")))
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     x_axis = alt.Axis(grid=True, tickCount=6)
     bar_height = 26
