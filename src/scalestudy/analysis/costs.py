@@ -42,6 +42,7 @@ def peak_of(runs: Sequence[Run]) -> Peak:
     names = gpu_names(runs)
     if not names:
         return Peak(reason="the peak of CPUs is unknown")
+    # Their peaks add up to no number by which one device's use could be judged.
     if len(names) > 1:
         return Peak(reason=f"runs computed on unlike GPUs ({', '.join(sorted(names))})")
     kinds = {KINDS.get(run.result.precision or "") for run in runs}
@@ -75,6 +76,7 @@ def may_have_tf32(name: str) -> bool:
 
 def _entry(name: str) -> Mapping[str, object]:
     """The entry of a device in the list of peaks; empty if there is none."""
+    # Drivers name the vendor and the brand in some versions and not in others.
     short = re.sub(r"^(NVIDIA |Tesla )+", "", name)
     for row in _table():
         if re.fullmatch(str(row["name"]), short):

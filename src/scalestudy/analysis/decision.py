@@ -168,6 +168,7 @@ class Decision:
         ratio = self.samples.get(price.key)
         if ratio is None:
             return price
+        # Time and cost grow with the samples, and what is their inverse falls.
         less = ratio.inverse()
         return replace(
             price,
@@ -239,6 +240,7 @@ def decide(
         return Decision("no-runs", criteria)
     keys = [row.key for row in rows]
     verdicts = _stricter_verdicts(rows, measures, criteria.margin)
+    # Failures are counted apart, since a mean over the other seeds hides them.
     failures = count_failures(keys, measures, planned)
     # Runs fail on few workers, too: only more failures than there speak against a row.
     usual = pool(failures, of_fewest_workers(keys), measures)
@@ -434,6 +436,7 @@ def _rivals(choice: Price, good: Sequence[Price], measures: Measures) -> list[Ke
     for price in good:
         if price.key.workers != choice.key.workers or price.key == choice.key:
             continue
+        # Paired by rounds: the two means may overlap though each round has the same winner.
         ratio = relative_time(measures, choice.basis, price.key, choice.key)
         if ratio.low is not None and ratio.low <= 1:
             rivals.append(price.key)
@@ -450,6 +453,7 @@ def _provisional(
             reasons.append("single-run")
         elif made.is_open(choice):
             reasons.append("interval-contains-target")
+    # There is no choice among numbers of workers that could turn out otherwise.
     if kind == "only-smallest":
         return tuple(reasons)
     for price in faster:
@@ -490,6 +494,7 @@ def _may_learn(made: Decision, faster: Sequence[Price]) -> bool:
     """
     for price in faster:
         verdict = made.verdicts[price.key]
+        # A wild seed of a row would otherwise settle that it is not chosen.
         if verdict.kind != "unclear" or not verdict.seems_worse or verdict.given_up:
             continue
         if (made.useful(price).efficiency.value or 0.0) >= made.target:
@@ -500,6 +505,7 @@ def _may_learn(made: Decision, faster: Sequence[Price]) -> bool:
 def _may_fail_by_chance(price: Price, made: Decision, usual: Failures) -> bool:
     """Whether a row was passed over for failed runs only, and too few to tell that it fails more often."""
     failures = made.failures.get(price.key)
+    # More failures than chance explains settle the matter, however fast the row is.
     if failures is None or failures.exceed(usual):
         return False
     efficiency = price.efficiency

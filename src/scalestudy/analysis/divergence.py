@@ -85,6 +85,7 @@ def _usual_gain(
         return None
     floor = chance
     if floor is None:
+        # The least that a metric in [0, 1] can be.
         if not sense.bounded or sense.better != "higher":
             return None
         floor = 0.0

@@ -108,6 +108,7 @@ class Measure:
         if not all(map(self.differences.holds, every)):
             return None
         between = None
+        # Seeds of rows that were run apart do not show how the machine differs between hours.
         if self.rounds.apart(key, reference):
             between = self.rounds.between
         return contrast(
@@ -162,6 +163,7 @@ def measure_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     """Times or rates, which are compared as ratios; oversubscribed rows have no design."""
     usable = []
     for key, runs in groups.items():
+        # Times on shared cores spread as other programs do, which says nothing about the other rows.
         if values.get(key) and not why_oversubscribed(runs):
             usable.append(key)
 
@@ -443,7 +445,7 @@ def _bases(groups: Groups) -> dict[Key, Basis]:
         # Our own runs record their samples, so that a missing throughput means something there.
         if not all(all_foreign(groups[key]) for key in keys):
             continue
-        # The quantity that most rows of the variant have.
+        # The quantity that most rows of the variant have: a ratio takes the same of both.
         counts: dict[Basis, int] = {}
         for basis in BASES:
             rate = _rate_of(basis)
@@ -584,6 +586,7 @@ def _losses(runs: Sequence[Run]) -> dict[int | None, Timing]:
         timing = run.result.timing
         if timing is None or not is_synchronous(run.result.implementation):
             continue
+        # Fewer steps may agree though the updates differ.
         if timing.warm_up_steps + timing.steps >= PROVING_STEPS:
             proving[run.result.seed] = timing
     return proving
@@ -593,6 +596,7 @@ def _agree(
     ours: Mapping[int | None, Timing], theirs: Mapping[int | None, Timing]
 ) -> bool:
     """Whether the losses of all common seeds are equal but for rounding."""
+    # Other seeds draw other initial weights and batches.
     common = ours.keys() & theirs.keys()
     for seed in common:
         one = ours[seed].losses

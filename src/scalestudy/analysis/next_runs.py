@@ -24,6 +24,7 @@ NEAR = 1.1
 """A row slower than this multiple of the fastest with as many workers or fewer cannot be chosen."""
 BLOCKS = 2
 """Timing runs of a row that may be chosen."""
+# With noise of 6 %, four more timing runs than eight settle one simulated study in a hundred more.
 MOST_BLOCKS = 12
 """Timing runs of a row whose cost efficiency stays unsettled."""
 MOST_DISTURBED = 4
@@ -150,6 +151,7 @@ def next_runs(
 ) -> Batch | Ended:
     """Return the next runs, or why there are none; until "timed", qualities are not asked for."""
     limits = limits or Limits()
+    # A row that was never timed may be the fastest of all, so times come before any training.
     if times := _missing_times(known):
         return times
     timed, healthy = [], []
@@ -165,6 +167,7 @@ def next_runs(
     budget = limits.budget
     if budget is None:
         budget = GRID_SEEDS * sum(map(known.cost, timed))
+    # Runs may take longer than expected, so a part of the budget is kept.
     left = budget / (1 + OVERRUN) - known.spent
     unsettled = _unsettled(known, healthy, reference)
     batch = _more_timings(known, unsettled, reference)
@@ -283,6 +286,7 @@ def _timing(known: Known, keys: Iterable[Key], why: str) -> Batch:
     """The next timing run of each row."""
     runs = []
     for key in keys:
+        # A number that failed is not tried again: it is the same run with the same seed.
         (number,) = _unused(known.timings.get(key, ()), 1)
         runs.append((key, number))
     return Batch("timing", tuple(runs), why)
@@ -434,6 +438,7 @@ def _quality(
     choice = root
     if found < len(candidates):
         choice = candidates[found]
+    # `Decided` is only said if the quality of the choice was measured.
     if not known.seeds(choice):
         return _only_training(known, choice, left)
     if unpaid:
@@ -486,6 +491,7 @@ def _only_training(known: Known, choice: Key, left: float) -> Batch | Ended:
 
 def _fails(known: Known, key: Key) -> bool:
     """Whether so many trainings of a row ended without a quality that no more are started."""
+    # Rows that keep failing would take the whole budget.
     without = len(known.tried(key)) - known.seeds(key)
     return without >= GIVE_UP and without >= known.seeds(key)
 
@@ -544,6 +550,7 @@ def _compared(known: Known, key: Key, root: Key) -> list[Key]:
     """A row and those that its quality is compared with; of rows with equal updates only one."""
     baseline = find_baseline(key, known.measures.groups) or root
     by_updates: dict[Key, Key] = {}
+    # The last of rows with equal updates remains, so that `key` is judged by its own.
     for row in (root, baseline, key):
         by_updates[known.measures.updates[row]] = row
     return list(by_updates.values())
@@ -570,6 +577,7 @@ def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None
     runs = []
     for row in rows:
         for number in _unused(known.tried(row), look - known.seeds(row)):
+            # After the last look nothing of the level is left to be spent.
             if number < LOOKS[-1]:
                 runs.append((known.row_to_train(row), number))
     if not runs:

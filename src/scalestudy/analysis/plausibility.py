@@ -84,6 +84,7 @@ def with_doubts(
     provisional = (*decision.provisional, *kinds)
     decision = replace(decision, provisional=provisional, doubts=tuple(sentences))
     if "unlike-devices" in kinds:
+        # Not even provisionally: the ratio of such times is one of devices.
         return replace(
             decision, kind="unlike-devices", choice=None, passed_over=(), rivals=()
         )
@@ -146,6 +147,7 @@ def _unlike_named_devices(
     choice, reference = decision.choice, decision.reference
     if choice is None or reference is None:
         return
+    # A column "gpu" kept rows apart, and yet one on a P100 was the reference of rows on A100s.
     for name, device in choice.swept.items():
         other = reference.swept.get(name)
         if not DEVICE_NAMES.fullmatch(name) or other in (None, device):
@@ -170,6 +172,7 @@ def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]
     series: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.source and row.training_seconds.value and row.samples_processed is None:
+            # Our own runs record what they processed, and unlike work is compared as such.
             series.setdefault(row.key.series, []).append(row)
     for members in series.values():
         first, *others = sorted(members, key=lambda row: row.workers)

@@ -349,6 +349,7 @@ def _front(prices: Sequence[Price]) -> set[Key]:
 
     front: set[Key] = set()
     cheapest = float("inf")
+    # From the fastest on, each row on the front is cheaper than all before it.
     for price in sorted(prices, key=lambda price: (price.duration, cost(price))):
         if cost(price) < cheapest:
             front.add(price.key)
@@ -400,6 +401,7 @@ def units_of(runs: Sequence[Run], bill: Bill) -> float:
     run = runs[0]
     workers = float(run.result.workers)
     if run.allocations:
+        # Sites bill what a job holds, not what is used of it.
         held = run.allocations[-1]
         units = {"node": held.nodes, "core": held.cores, "gpu": held.gpus}
         return float(units.get(bill, 0)) or workers

@@ -123,9 +123,11 @@ def _expected_seconds(series: str, workers: int, durations: Durations) -> Range 
 
     nearest = min(counts, key=ratio)
     same = _range(counts[nearest])
+    # Between no speed-up and the ideal one, whichever is the longer.
     ideal = same[1] * nearest / workers
     low = min(same[1], ideal)
     high = max(same[1], ideal)
+    # In the middle by ratio: speed-ups are factors.
     return low, sqrt(low * high), high
 
 

@@ -46,6 +46,7 @@ def read_epochs(run: Path) -> tuple[tuple[EpochRecord, ...], list[str]]:
     except OSError as error:
         return (), [f"{EPOCHS} cannot be read: {error.strerror}"]
     good, wrong = [], []
+    # Workers append whole lines, so that what follows the last line's end is unfinished.
     for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
         try:
             good.append(EpochRecord.model_validate_json(line))
@@ -235,6 +236,7 @@ def order(key: Key) -> tuple[Any, ...]:
 
 def _value_order(value: Any) -> tuple[int, float, str]:
     """Sort key of swept values: numbers and sizes ("8 MiB") as numbers, before words."""
+    # Sorted as texts, a batch of 128 would come before one of 16.
     try:
         if isinstance(value, int | float):
             return 0, float(value), ""
@@ -263,6 +265,7 @@ def group_runs(runs: Iterable[Run]) -> RunsByRow:
     groups: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
         groups[key_of_run(run)].append(run)
+    # Queues and hosts end runs in any order; reports list them in one.
     ordered = RunsByRow()
     for key in sorted(groups, key=order):
         ordered[key] = sorted(groups[key], key=_by_seed)

@@ -170,6 +170,7 @@ def _node_counts(rows: Mapping[int, Sequence[Run]]) -> dict[int, int]:
     for count, runs in rows.items():
         numbers = {nodes_of(run) for run in runs}
         number = numbers.pop()
+        # Runs of one count that a queue spread over other nodes tell nothing about a node's edge.
         if not numbers and number is not None:
             counts[count] = number
     return counts
@@ -339,6 +340,7 @@ def model_of(series: Series, groups: RunsByRow) -> Model:
         reason = _why_none(series)
     reference = series.key
     baseline = find_baseline(series.key, groups, timed=True)
+    # Plain training stands for one worker of a strategy that was not run on one, if it did the same work.
     if baseline and baseline.strategy != series.key.strategy:
         known = series.of == "training" and series.times.values[baseline]
         if known and _same_samples(series, groups[baseline]):

@@ -83,6 +83,7 @@ def compare_sequentially(
     theirs = quality.values[reference]
     seeds = min(len(ours), len(theirs))
     within = quality.contrast(key, reference)
+    # A row has no runs, or one that ended without a finite quality.
     if within is None:
         return Look(Estimate(None), seeds, None)
     # Other names of the blocks keep the two rows from being paired.
@@ -122,6 +123,7 @@ def compare_sequentially(
         high = max(highs)
     if seeds < LOOKS[0]:
         return Look(Estimate(among.change), seeds, power, no_loss)
+    # The estimate of one comparison may lie outside the interval of the other.
     middle = min(max(among.change, low), high)
     spread = (sharper.error or 0.0) * sqrt(seeds)
     needed = seeds_needed(spread, margin)
@@ -210,6 +212,7 @@ def _no_loss(change: Contrast, better: Better) -> float | None:
     p_value = change.p_value
     if p_value is None:
         return None
+    # Half of the two-sided value lies on each side of 0.
     if gain(change.change, better) < 0:
         return p_value / 2
     return 1 - p_value / 2

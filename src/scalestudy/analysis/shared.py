@@ -137,8 +137,10 @@ def read_shared(path: Path) -> SharedStudy:
     name = printable(str(path))
     try:
         document = json.loads(contents(path))
+        # The file comes from somebody else: its names must not move a terminal's cursor.
         _refuse_controls(document, "")
         return SharedStudy.model_validate(document)
+    # Brackets nested a thousand deep are what a hostile file may hold.
     except (ValueError, RecursionError) as error:
         why = str(error)
         if isinstance(error, ValidationError):

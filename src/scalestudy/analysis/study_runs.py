@@ -26,6 +26,7 @@ def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
         return
     run = as_training(_read_run(status.run, status.result, study))
     yield run
+    # Points with the same training are trained once, and timed once.
     point = status.point
     for swept in point.also:
         name = point_name(point.strategy, point.workers, point.seed, swept)
@@ -66,6 +67,7 @@ def _read_run(folder: RunFolder, result: Result, study: Path) -> Run:
 
 def _altered(folder: RunFolder) -> list[str]:
     """Records beside the result that differ from their checksums; if these are damaged, none is known to."""
+    # A shared folder's records may have been edited; only checksums tell.
     with suppress(OSError, ValueError):
         return folder.differing((EPOCHS, RANKS, GALLERY))
     return []
@@ -108,6 +110,7 @@ def as_training(run: Run) -> Run:
     step = timing.seconds / timing.steps
     steps_left = timing.training_updates - timing.warm_up_steps
     training = timing.warm_up_seconds + steps_left * step
+    # The first evaluation compiles, so the last one stands for the others.
     evaluations_left = timing.training_evaluations - len(timing.evaluations)
     evaluation = max(0, evaluations_left) * timing.evaluations[-1]
     phases = dict(result.phases)

@@ -74,6 +74,7 @@ def useful_speed_ups(
     for key in keys:
         runs = measures.groups[key]
         better = measures.senses[key].better
+        # Updates of asynchronous workers are of older weights: no other strategy makes the same.
         if better is None or is_asynchronous(runs):
             continue
         alike.setdefault(_updates_of(key, runs), []).append(key)

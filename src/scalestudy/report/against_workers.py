@@ -77,6 +77,7 @@ def _speedup(
 ) -> Figure | None:
     import altair as alt
 
+    # A relative speed-up starts at 1 on n0 workers; the ideal line is at n0 there.
     def on_ideal_line(row: Row) -> Estimate:
         return of(row).scaled(float(row.speed.against))
 
@@ -282,6 +283,7 @@ def _figure(
     panels = len(figure_data.panels(findings))
     if findings.advice.choice is not None:
         caption += " The ring marks the advised row."
+    # A figure that leaves out something says so.
     if panels > MOST_PANELS:
         caption += (
             f" Of {panels} combinations of swept values, {MOST_PANELS} are drawn."

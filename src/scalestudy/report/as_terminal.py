@@ -42,6 +42,7 @@ class PlainConsole(Console):
     ) -> Iterable[Segment]:
         """Return the segments to print, with their texts made printable."""
         for segment in super().render(renderable, options):
+            # Rich's own control segments hold no text of users.
             if segment.control:
                 yield segment
             else:
@@ -168,6 +169,7 @@ def _rich(table: Table, *, short: bool, below: bool) -> RichTable:
             justify = "right"
         laid.add_column(Text(name), justify=justify, overflow="fold")
     for index, row in enumerate(table.rows):
+        # Rows that are left out leave a mark, or a reader would take the table for complete.
         if index in table.gaps:
             laid.add_row("…")
         cells = [_written(cell, below) for cell in row]
@@ -182,6 +184,7 @@ def _rich(table: Table, *, short: bool, below: bool) -> RichTable:
 
 
 def _written(cell: str | Cell, below: bool) -> str:
+    # Intervals below their values make columns narrower, so that a terminal drops fewer of them.
     if isinstance(cell, Cell) and below and cell.sort:
         return str(cell).replace(" ± ", "\n±").replace(" (", "\n(")
     return str(cell)

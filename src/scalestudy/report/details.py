@@ -83,6 +83,7 @@ def _classes(key: Key, runs: Sequence[Run]) -> list[Table]:
         return []
     metrics = []
     for name in whole_metrics(runs[:1]):
+        # Not every metric has values by class.
         if values.keys() & set(class_keys(name, classes)):
             metrics.append(name)
     rows = []
@@ -213,6 +214,7 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
     """
     points: dict[str, list[str]] = {}
     for point in findings.planned:
+        # One cause often ends many runs, so that runs are listed by their reason.
         if point.reason and point.state not in ("done", "corrupt"):
             reason = point.reason.rstrip(".")
             points.setdefault(reason, []).append(point.name)
@@ -278,6 +280,7 @@ def _split(swept: Mapping[str, Any]) -> str:
 def _seconds(seconds: float | None) -> str | Cell:
     if seconds is None:
         return ""
+    # "1:05:00 h" and "50 s" do not sort by their texts.
     return Cell(units.duration(seconds), sort=repr(seconds))
 
 

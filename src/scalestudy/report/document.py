@@ -133,6 +133,7 @@ class Table:
 
     def first(self, most: int) -> "Table":
         """The first rows, and the recommended row."""
+        # Whoever reads a part of the table looks for what is advised.
         places = [*range(min(most, len(self.rows)))]
         if self.chosen is not None and self.chosen >= most:
             places.append(self.chosen)
@@ -261,6 +262,7 @@ def on_paper(blocks: Sequence[Block]) -> list[Block]:
     """The blocks shown in formats other than a page."""
     shown: list[Block] = []
     for block in blocks:
+        # Without a fold, every run of a study would come before what follows them.
         page_only = isinstance(block, Folded) and block.page_only
         if not page_only and not isinstance(block, Photos):
             shown.append(block)

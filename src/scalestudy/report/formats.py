@@ -173,6 +173,7 @@ def _scaling(model: Model) -> dict[str, Any]:
     assert model.fit is not None
     predicted = []
     for count in model.counts():
+        # Measured numbers are in the rows already.
         if count not in model.series.different:
             prediction = model.predict(count)
             predicted.append(
@@ -200,6 +201,7 @@ def plain(value: Any) -> Any:
     """Convert a value to a cell that no spreadsheet treats as a formula."""
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
+    # As in the JSON report, so that a program reads both alike.
     if isinstance(value, bool | list | dict):
         return json.dumps(value)
     return value

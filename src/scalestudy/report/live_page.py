@@ -121,6 +121,7 @@ class LivePage:
         lines = []
         for status in ordered[:MOST_POINTS]:
             lines.append(self._line(status, elapsed.get(status.name)))
+        # A link to a report that is not there yet would be a dead one.
         report = self.path.parent / "report.html"
         page = (
             templates()
@@ -167,6 +168,7 @@ class LivePage:
         """Losses on the validation set, else on the training set, after each epoch so far."""
         if run.path in self._losses:
             return self._losses[run.path]
+        # Epochs are appended while the run goes on, so they are read again until it has ended.
         values = []
         for epoch in run.epochs():
             loss = (epoch.validation or {}).get("loss", epoch.loss)
@@ -216,6 +218,7 @@ def remaining_text(left: Remaining, *, moving: bool) -> str:
     elif left.unknown and moving:
         parts.append("end not known yet")
     spent = units.three_digits(left.hours)
+    # Where three digits would show the same number twice, one is enough.
     if left.expected is not None and left.expected > 1.005 * left.hours:
         expected = units.three_digits(left.expected)
         parts.append(f"{spent} of about {expected} worker-hours")

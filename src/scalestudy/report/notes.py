@@ -83,6 +83,7 @@ def notes(findings: Findings) -> list[str]:
     runs, rows = findings.runs, findings.rows
     measured_here = any(not run.foreign for run in runs)
     quality = _quality(findings, measured_here)
+    # How another tool took its numbers is not known: only what is computed from them is explained.
     if runs and not measured_here:
         sentences = [_RATIO, _INTERVALS]
         if any(run.result.quality is not None for run in runs):
@@ -238,6 +239,7 @@ def _caveats(findings: Findings) -> Iterator[str]:
         )
     lost = []
     for run in findings.runs:
+        # A timing run has no model to save.
         if run.result.model_missing and not run.is_timing:
             lost.append(f"{run.result.name} ({run.result.model_missing})")
     if lost:

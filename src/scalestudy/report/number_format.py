@@ -13,6 +13,7 @@ LOPSIDED = 0.1
 def time_unit(seconds: Sequence[float]) -> tuple[str, float]:
     """Unit that suits the largest of these times ("s", "min" or "h"), and its length in seconds."""
     largest = max(seconds, default=0.0)
+    # Seconds up to ten minutes, minutes up to four hours: columns keep three or four digits.
     if largest < 600:
         return "s", 1.0
     if largest < 4 * 3600:

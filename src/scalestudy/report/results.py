@@ -175,6 +175,7 @@ def _quality_cell(
     if verdict.seems_worse and not kind:
         # As the decision and the faded points of the figure say, whether chance or not.
         remark = f"seems worse: {remark}"
+    # Of many rows that all stayed at chance, the sentence would fill the table.
     all_failed = row.failed_runs == row.runs and verdict.kind in SHORT
     if all_failed and not brief:
         why = _why_failed(row, verdict)
@@ -218,6 +219,7 @@ def swept_columns(rows: Sequence[Row]) -> list[str]:
             values.setdefault(name, set()).add(str(value))
     names = []
     for name in sorted(values):
+        # A user's script takes its paths and options in every run; only what differs is a setting of a row.
         if len(values[name]) > 1 or not name.startswith("script."):
             names.append(name)
     return names
@@ -251,6 +253,7 @@ def _columns(findings: Findings) -> list[_Column]:
     ]
     left_out = _left_out(rows, prices)
     columns = [column for column in columns if column.heading.name not in left_out]
+    # Tables from elsewhere lack most of what our own runs record: columns of n/a would hide the rest.
     if rows and all(row.source for row in rows):
         columns = [column for column in columns if _known_elsewhere(column, rows)]
     return columns

@@ -190,6 +190,7 @@ def _unmeasured(rows: Sequence[Row]) -> list[str]:
     """Why quantities are missing, each reason once."""
     reasons: dict[str, None] = {}
     for row in rows:
+        # `Costs.unmeasured` joins the reasons of a row.
         reasons |= dict.fromkeys((row.costs.unmeasured or "").split("; "))
     sentences = []
     for reason in reasons:
@@ -236,6 +237,7 @@ def models_section(findings: Findings) -> Section | None:
             without.append(f"{name}: {model.reason}.")
     if without:
         blocks.append(Paragraph(f"No scaling model for {' '.join(without)}"))
+    # A terminal shows no figures, and the intervals of this one solve least squares hundreds of times.
     blocks += [
         Drawing(partial(time_figure, findings)),
         _predicted(models),
@@ -379,6 +381,7 @@ def _time_curves(
         measured = model.series.different
         last = model.counts()[-1]
         parts = {
+            # Both hold the last measured number, so that the line has no gap.
             "within": _grid(measured[0], measured[-1]),
             "beyond": _grid(measured[-1], last),
         }

@@ -201,6 +201,7 @@ def write_report(
     link = Path(os.path.relpath(study, out.resolve())).as_posix()
     document = report_document(findings, link)
     pictures = {}
+    # Drawn once, for the page and for the files.
     for drawing in drawings(document.blocks):
         pictures[drawing.figure.name] = still(drawing.figure)
     for name, picture in pictures.items():
@@ -304,6 +305,7 @@ def _brief_table(findings: Findings, console: Console) -> list[Text | Table]:
         return place != table.chosen, off_front, place
 
     ranked = sorted(range(len(rows)), key=rank)
+    # Rows of a narrow terminal take several lines, and only the laid-out table tells how many.
     for most in range(min(MOST_ROWS, len(rows)), 0, -1):
         places = sorted(ranked[:most])
         laid, dropped = laid_table(table.only(places), console, brief=True)

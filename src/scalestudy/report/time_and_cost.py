@@ -262,6 +262,7 @@ def _label(records: Records) -> None:
     for record in records:
         record["label"], record["below"] = "", False
     crowded = len(records) > MOST_NAMED
+    # The first labels have the room; what matters least goes without.
     for index in sorted(range(len(records)), key=by_importance):
         record = records[index]
         always = record["advised"] or record["front"]

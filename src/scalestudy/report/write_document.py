@@ -149,6 +149,7 @@ def _charts(document: Document) -> dict[str, Any]:
         for figure in (drawing.figure, *drawing.choices):
             spec = dict(figure.spec)
             spec.pop("title", None)  # the page shows it as text
+            # Figures that share their records name one dataset, which the page holds once.
             datasets |= spec.get("datasets", {})
             spec["datasets"] = list(spec.get("datasets", {}))
             figures[figure.name] = {
@@ -168,6 +169,7 @@ def _charts(document: Document) -> dict[str, Any]:
 def script_json(value: Any) -> str:
     """JSON that is safe inside a `<script>` element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # "</script" would end the element; JavaScript once took both separators for ends of lines.
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
@@ -203,6 +205,7 @@ def escaped(text: str) -> str:
         return match[1] or f"\\{match[2]}"
 
     parts = []
+    # An empty line would end a paragraph, and four spaces at its start make a block of code.
     for part, code in pieces(" ".join(text.split())):
         parts.append(f"`{part}`" if code else SPECIAL.sub(backslashed, part))
     return "".join(parts)
@@ -248,6 +251,7 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
 def _container(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
     match block:
         case Folded(title, inner):
+            # Markdown has no folded parts of its own; GitHub and GitLab show those of HTML.
             head = ["<details>", f"<summary>{escape(title)}</summary>"]
             return [*head, *_blocks(inner, pictures, level), "", "</details>"]
         case Section(title, inner):
@@ -324,6 +328,7 @@ def _unknown_ending(out: Path, forms: Collection[str]) -> UserError:
         if name in forms:
             known.append(ending)
     action = "Name it so, or name a format with --format."
+    # Pages have a style for paper, so that a browser makes the PDF.
     if out.suffix.lower() == ".pdf":
         page = out.with_suffix(".html")
         action = f"Print a page: --out {page}, then `chromium --headless --print-to-pdf={out} {page}`."
@@ -356,6 +361,7 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
     folder = out.parent / f"{stem}-figures"
     files, addresses = {}, {}
     for drawing in drawings(document.blocks):
+        # In the loop, so that a document without figures leaves no empty folder.
         make_inside(folder)
         name = drawing.figure.name
         files[name] = folder / f"{name}.svg"

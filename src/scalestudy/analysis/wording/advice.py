@@ -468,6 +468,7 @@ def _open_questions(
     questions += _undirected(rows)
     questions += _without_scale(rows)
     if decision.relative and decision.reference:
+        # One worker needs no exchange, so that only it shows what exchange costs.
         remedy = "Sweep 1 worker too, to see what the first step costs."
         if any(row.workers == 1 for row in rows):
             remedy = "Run more seeds, or find out why these failed."
