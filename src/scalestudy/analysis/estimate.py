@@ -54,6 +54,7 @@ class Estimate:
         """Product of independent estimates; errors on logarithms add in quadrature (Zou and Donner 2008)."""
         if self.value is None or other.value is None:
             return NOTHING
+        # An interval needs both: one of them alone would pass for the whole doubt.
         value = self.value * other.value
         if (
             self.low is None

@@ -115,6 +115,7 @@ def analyse(
         return with_doubts(found, ours, measured, useful)
 
     decision = decision_for(criteria.planned)
+    # Rows of two models answer no question about workers.
     if other_models and decision.choice:
         reasons = (*decision.provisional, "other-models")
         decision = replace(decision, provisional=reasons)

@@ -109,6 +109,7 @@ def _timed(timing: Timing) -> tuple[float, float]:
     if not timing.evaluations:
         return steps, 0.0
     evaluations = timing.training_evaluations
+    # A single evaluation at the end belongs to the fixed part, however long the training is.
     if _only_at_the_end(evaluations, epochs):
         return steps, 0.0
     # The first evaluation compiles.
@@ -151,6 +152,7 @@ def planned_seconds(run: Run, planned: PlannedTraining) -> float | None:
     if planned.samples is not None:
         if not result.training_samples:
             return None
+        # Evaluations are taken to grow in proportion.
         more_evaluation = planned.samples / result.training_samples
         more_steps = more_evaluation
         if result.global_batch:

@@ -168,6 +168,7 @@ def _of_times(
         return NOTHING, "its training time is unknown"
     if unlike := unlike_work(key, baseline, measures):
         return NOTHING, unlike
+    # The other way round than rates: a longer time is a smaller speed-up.
     estimate = _ratio(baseline, key, measures, times)
     if estimate.value is None:
         return estimate, "a training time is not a positive number"
@@ -317,6 +318,7 @@ def _price_of(
     runs = measures.groups[key]
     if not measure.values[key] or not times_count(runs):
         return None
+    # A throughput counts samples, so that it is a price of unlike work, too.
     if measures.bases[key] != "throughput" and unlike_work(key, first, measures):
         return None
     seconds = measure.mean(key)

@@ -147,6 +147,7 @@ def judge(
     kind = classify_change(change, accepted, sense.better)
     given_up = kind == "unclear" and look is not None and look.futile
     below = False
+    # Where seeds are added until a verdict stands, a row is called worse only if a loss is shown.
     if look is not None and look.power is not None:
         below = given_up and look.loses
     elif change.value is not None:
@@ -194,6 +195,7 @@ def _baseline(key: Key, measures: Measures) -> Key | None:
     for row in measures.groups:
         if row.series == key.series and not measures.failed[row]:
             healthy.append(row)
+    # A row alone would be compared with itself, and hide that the baseline failed.
     if len(healthy) < 2:
         return baseline
     return min(healthy, key=lambda row: row.workers)
@@ -320,6 +322,7 @@ class Failures:
 
     def exceed(self, other: "Failures") -> bool:
         """Whether significantly more runs fail than of another row (Fisher's exact test, one-sided)."""
+        # Fisher's test is one-sided: as few failures or fewer are no matter of it.
         if self.share <= other.share:
             return False
         failed = self.failed + other.failed

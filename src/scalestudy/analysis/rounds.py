@@ -30,6 +30,12 @@ CURVE = 3
 """Parameters of the smooth curve: a parabola of log time over log workers."""
 
 
+Names = dict[tuple[Key, Any], Any]
+"""Round of each row's block, where it is not the block itself."""
+Series = dict[tuple[str, str], list[Key]]
+"""Rows that differ only in the number of workers."""
+
+
 @dataclass(frozen=True)
 class Span:
     """When the runs of a row began: Unix times of the first and the last."""
@@ -66,6 +72,7 @@ class Rounds:
             return False
         ours = self.spans[key]
         theirs = self.spans[other]
+        # Tables from elsewhere: less than half of the intervals held when their rows counted as one round.
         if ours is None or theirs is None:
             return True
         return ours.last < theirs.first or theirs.last < ours.first
@@ -73,7 +80,7 @@ class Rounds:
     def alone(self, values: Mapping[Key, Values]) -> list[Key]:
         """Rows that were run before or after all others of their series, sharing no round with them."""
         found = []
-        series: dict[tuple[str, str], list[Key]] = {}
+        series: Series = {}
         for key, span in self.spans.items():
             if span and values.get(key):
                 series.setdefault(key.series, []).append(key)
@@ -109,7 +116,7 @@ def rounds_of(
         groups: Runs by row.
         values: Times or rates of each row by block.
     """
-    names: dict[tuple[Key, Any], Any] = {}
+    names: Names = {}
     spans: dict[Key, Span | None] = {}
     timed: list[tuple[float, Run, Key]] = []
     for key, runs in groups.items():
@@ -128,17 +135,19 @@ def rounds_of(
                 names[key, block] = (key, block)
     timed.sort(key=lambda entry: entry[0])
     names |= _split(timed)
+    # Which rows were run apart decides whose deviations from a curve tell about hours.
     rounds = Rounds(names, spans)
     return Rounds(names, spans, _between(rounds, values))
 
 
-def _split(timed: Sequence[tuple[float, Run, Key]]) -> dict[tuple[Key, Any], Any]:
+def _split(timed: Sequence[tuple[float, Run, Key]]) -> Names:
     """Names of rounds for runs in the order of their start: its block, and the number of its part."""
     parts: dict[Any, int] = {}
     latest: dict[Any, tuple[int, float]] = {}
-    names: dict[tuple[Key, Any], Any] = {}
+    names: Names = {}
     for place, (start, run, key) in enumerate(timed):
         block = seed_of(run)
+        # Without its duration, a run counts as ended when it began.
         ended = start + (run.result.wall_seconds or 0.0)
         if block in latest:
             before, last_ended = latest[block]
@@ -191,11 +200,9 @@ def _between(rounds: Rounds, values: Mapping[Key, Values]) -> Variance:
     return Variance(value, total)
 
 
-def _positive_series(
-    rounds: Rounds, values: Mapping[Key, Values]
-) -> dict[tuple[str, str], list[Key]]:
+def _positive_series(rounds: Rounds, values: Mapping[Key, Values]) -> Series:
     """Rows whose values have a logarithm, by series."""
-    series: dict[tuple[str, str], list[Key]] = {}
+    series: Series = {}
     for key in rounds.spans:
         row = values.get(key)
         if row and all(map(LOGARITHM.holds, row.values())):

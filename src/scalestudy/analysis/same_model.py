@@ -30,6 +30,7 @@ def keep_models_apart(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     """
     alike: dict[Hashable, list[Run]] = defaultdict(list)
     for run in runs:
+        # Tables from elsewhere say nothing about the model.
         if not run.foreign:
             swept = sorted(without_repeats(run.result.swept).items())
             alike[run.result.engine, repr(swept)].append(run)
@@ -44,6 +45,7 @@ def keep_models_apart(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
                 f"Runs with the same settings trained different models ({_listed(names)}), which are kept"
                 f" apart. {_REMEDY}"
             )
+        # Models of unlike shapes begin unlike, which needs no second sentence.
         elif unequal := _unequal_beginnings(members):
             sentences.append(
                 f"{' and '.join(unequal[:2])} have the same seed but began with different weights. {_REMEDY}"

@@ -54,6 +54,7 @@ LINEAR = Scale(float, float, math.isfinite)
 LOGARITHM = Scale(
     math.log, exponential, lambda value: 0 < value < math.inf, geometric_mean
 )
+# Back from an angle beyond the ends, an interval would fold into itself, so that it is cut there.
 ARCSINE = Scale(
     lambda value: math.asin(math.sqrt(value)),
     lambda angle: math.sin(min(max(angle, 0.0), math.pi / 2)) ** 2,

@@ -195,6 +195,7 @@ class ScalingFit:
         if not self.freedom:
             return Estimate(value)
         shape = _columns(self.terms, [workers])[0]
+        # Of all terms, not only of the chosen ones: the criterion may have left out a term that exists.
         coefficients, least = _least_squares(self.columns, self.values)
         best = float(shape @ coefficients)
         if best <= 0:
@@ -204,6 +205,7 @@ class ScalingFit:
         allowed = least + variance * student(self.freedom) ** 2
         low = self._end(shape, best, allowed, 0.8)
         high = self._end(shape, best, allowed, 1.25)
+        # The chosen model may lie outside of what all terms together allow.
         if 0 < low < high < math.inf:
             return Estimate(value, min(value, low), max(value, high))
         return Estimate(value)
@@ -234,6 +236,7 @@ class ScalingFit:
 
     def shortest(self) -> Estimate:
         """The shortest time over all numbers of workers, with an interval as in `mean`."""
+        # Times may rise within what was measured, so that the search begins at the smallest number.
         least = math.inf
         lows, highs = [], []
         for doubling in range(DOUBLINGS):
@@ -243,6 +246,7 @@ class ScalingFit:
             if mean.low is not None and mean.high is not None:
                 lows.append(mean.low)
                 highs.append(mean.high)
+        # Without an interval at one of them, none can be given for the least of all.
         if len(lows) < DOUBLINGS:
             return Estimate(least)
         return Estimate(least, min(lows), min(highs))
@@ -317,6 +321,7 @@ def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
     least = math.inf
     # One number of workers more than terms, so that something is left to check the model with.
     sizes = range(1, min(MOST_TERMS, counts - 1) + 1)
+    # The correction of the criterion divides by runs - size - 2, which a few runs make 0 or less.
     if runs < FOR_CRITERION:
         sizes = range(2, 3)
     for size in sizes:

@@ -96,6 +96,7 @@ def compare_sequentially(
         quality.of_differences[key],
         quality.of_differences[reference],
     )
+    # One seed has no spread, and the common one is that of other rows.
     if seeds < FEWEST:
         return Look(Estimate(among.change), seeds, None)
     level = level_at(seeds)
@@ -121,6 +122,7 @@ def compare_sequentially(
     if low > high:  # the two comparisons contradict each other
         low = min(lows)
         high = max(highs)
+    # Before the first look nothing of the level is spent, so there is no interval, but a row may be given up.
     if seeds < LOOKS[0]:
         return Look(Estimate(among.change), seeds, power, no_loss)
     # The estimate of one comparison may lie outside the interval of the other.
@@ -146,6 +148,7 @@ def seeds_needed(spread: float, margin: float) -> int:
         level = float(ndtri(level_at(seeds)))
         return ((chance - level) * spread / margin) ** 2
 
+    # The level of a look depends on its number of seeds, so that the number cannot be solved for.
     for look in LOOKS:
         if look >= enough(look):
             return look
@@ -230,7 +233,9 @@ def _predictive_power(
 
     if change.error is None:
         return None
+    # How far the row is from being worse by exactly the margin.
     distance = gain(change.change, better) + margin
+    # There is no later look, or no spread by which it could differ.
     if seeds >= LOOKS[-1] or change.error == 0:
         return float(distance > 0)
     last_error = change.error * sqrt(seeds / LOOKS[-1])

@@ -29,6 +29,7 @@ def mean(
     If a value is not finite (a diverged run), there is no mean. If a value lies outside the scale (a
     throughput of 0), the mean is arithmetic and has no interval.
     """
+    # A mean over the others would hide a run that diverged.
     if not values or not all(map(math.isfinite, values)):
         return NOTHING
     if not all(map(scale.holds, values)):
@@ -78,6 +79,7 @@ def contrast(
     change = fmean(ours.values()) - fmean(theirs.values())
     first = run_variance([*ours.values()], design)
     second = run_variance([*theirs.values()], their_design)
+    # Single runs, and no other row that shows how runs spread.
     if first is None or second is None:
         return Contrast(change)
     of_ours = Variance(first.value / len(ours), first.freedom)

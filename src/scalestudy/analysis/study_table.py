@@ -325,6 +325,7 @@ def _basis(row: Row) -> str | None:
 
 def columns(swept: Sequence[str] = ()) -> list[str]:
     """Column names in order; `swept` are the other swept names."""
+    # Scripts rely on the names and on the order of what is fixed.
     strategy, workers, *others = _row_columns()
     return [strategy, workers, *swept, *others]
 
@@ -423,6 +424,7 @@ def _swept(name: str, values: list[Any]) -> "pl.Series":
     import polars as pl
 
     kinds = {type(value) for value in values} - {type(None)}
+    # A list or a table of a study file has no type of its own in a data frame.
     if len(kinds) == 1 and kinds <= {bool, int, float, str}:
         return pl.Series(name, values)
     if kinds == {int, float}:

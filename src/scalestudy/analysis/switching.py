@@ -35,6 +35,7 @@ def switching_length(
         epochs: Their epochs.
         decide: Makes the decision for a planned training.
     """
+    # If the answer of very long trainings is the same, there is no length to be searched for.
     long = decide(PlannedTraining(LONGEST))
     if long.choice is None or long.choice == decision.choice:
         return None

@@ -60,6 +60,7 @@ def design_of(rows: Sequence[Values]) -> Design | None:
     rows = [values for values in rows if len(values) > 1]
     if not rows:
         return None
+    # An array, since a study of thousands of rows is computed at once.
     longest = max(map(len, rows))
     packed = np.full((len(rows), longest), np.nan)
     for line, values in zip(packed, rows, strict=True):
@@ -69,6 +70,7 @@ def design_of(rows: Sequence[Values]) -> Design | None:
     itself = np.arange(len(rows))
     own = _common(packed, floor, itself[None])
     # Blocks cancel in the difference of two rows: what is left is the residual.
+    # A block that one row has alone is in no difference.
     table = _by_shared_block(rows)
     first, second = _pairs(len(rows))
     differences = table[first] - table[second]
@@ -103,6 +105,7 @@ def moderate(
     `values` are single runs, or differences of `per_run` runs each.
     """
     freedom = len(values) - 1
+    # A single run says nothing about its spread, but the other rows may.
     if not freedom:
         if common is None:
             return None
@@ -208,6 +211,7 @@ def _satterthwaite(within: Variance, residual: Variance) -> float:
     """
     of_blocks = within.freedom - residual.freedom
     squares = within.value * within.freedom
+    # Without a spread, or without more degrees than the residual has, there is nothing to divide.
     if not squares or of_blocks <= 0:
         return within.freedom
     # By chance the residual may have more squares than all runs about their means.

@@ -103,6 +103,7 @@ def usefulness(row: Row) -> str:
     useful = row.useful
     if useful is None or useful.speedup.value is None:
         return ""
+    # Then U(n) is S(n), which the sentence on costs has said.
     if useful.by_construction or useful.source == useful.baseline:
         return ""
     return (

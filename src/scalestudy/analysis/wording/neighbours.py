@@ -22,6 +22,7 @@ def next_smaller(decision: Decision) -> str:
         return ""
     key = max(smaller, key=lambda key: key.workers)
     price = decision.prices[key]
+    # The sentence on costs has compared the choice with the reference already.
     if key == decision.reference or price.efficiency.value is None:
         return ""
     slower = price.duration / chosen.duration
@@ -45,6 +46,7 @@ def beyond_the_edge(
     for model in models:
         if model.series.key.series != choice.series:
             continue
+        # A model that misses the measured times foretells nothing.
         if model.fit is None or model.lack_of_fit:
             break
         efficiency = model.predict(double).efficiency
