@@ -64,6 +64,7 @@ def speedup(findings: Findings) -> list[Figure]:
     basis = basis_of(findings.rows)
     training = BASIS_WORDS["training"]
     drawn = [_speedup(findings, "speedup", basis, lambda row: row.speed.steady)]
+    # Tables that lack throughput are compared by times already: the same figure again.
     if basis != training:
         of_training = _speedup(
             findings, "speedup-training", training, lambda row: row.speed.training
@@ -101,6 +102,7 @@ def _speedup(
     ideal = ("ideal", ((low, low), (high, high)))
     chart = _lines(findings, records, y, "S", [ideal])
     bends = "A curve below it loses time to work that is not divided. "
+    # Any line fits two points, so that nothing bends there.
     if len(counts) < LEAST_COUNTS:
         bends = "Two numbers of workers show one gain, not a curve: sweep more. "
     relative = ""
@@ -123,6 +125,7 @@ def _absolute(findings: Findings, basis: str) -> str:
     keys = {row.speed.baseline for row in findings.rows}
     rows = [row for row in findings.rows if row.key in keys]
     values: dict[int, list[str]] = {}
+    # Ratios alone hide how fast the baseline is (Hoefler and Belli, rule 1).
     for row in rows[:MOST_BASELINES]:
         if value := _performance(row, basis):
             name = row.strategy
@@ -339,6 +342,7 @@ def _lines(
     counts = _counts(records)
     shown = labels.shown(records)
     has_bars = bool(column(records, "low"))
+    # Bars at one number of workers would lie on each other.
     _place_points(records, counts, shown, has_bars)
     legend = figure_data.legend_title(findings)
     colour, shape = colour_and_shape(shown, labels.by_strategy, legend)

@@ -254,6 +254,7 @@ def drawings(blocks: Sequence[Block]) -> Iterator[Drawing]:
     for block in blocks:
         if isinstance(block, Drawing):
             yield block
+        # Figures stand at any depth.
         elif isinstance(block, Folded | Section):
             yield from drawings(block.blocks)
 

@@ -80,6 +80,7 @@ def colour_and_shape(
 def ramp(number: int) -> list[str]:
     """Colours from few workers to many, six distinct ones at most, readable on white and on dark."""
     colours = []
+    # The whole ramp even for few numbers, so that their colours are as far apart as they can be.
     for place in range(number):
         steps = max(1, number - 1)
         along = place * (len(RAMP) - 1) / steps

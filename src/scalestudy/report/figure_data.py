@@ -204,6 +204,7 @@ def downsample(
     def distance(value: int) -> float:
         return min([abs(log(value / other)) for other in chosen])
 
+    # By ratio, since sweeps double: of 1 to 128 workers, even steps would leave out 2, 4 and 8.
     while len(chosen) < most:
         # The number that is furthest from all chosen ones.
         chosen.add(max(every, key=distance))
@@ -248,6 +249,7 @@ def ticks(counts: Sequence[int]) -> list[int]:
     chosen: list[int] = []
     logarithmic = is_logarithmic(counts)
     factor = (max(counts) / min(counts)) ** (1 / 20)
+    # From the largest on: of two labels that overlap, the larger number stays.
     for count in sorted(set(counts), reverse=True):
         # What a label of this number takes of the axis.
         needed = count + max(counts) / 16
@@ -274,6 +276,7 @@ def workers_axis(counts: Sequence[int], field: str = "workers") -> "alt.X":
 def dodge(counts: Sequence[int], index: int, number: int) -> tuple[float, float]:
     """Shift (added, multiplied) that separates series with points at the same number of workers."""
     place = index - (number - 1) / 2
+    # On a logarithmic axis equal distances are equal factors.
     if is_logarithmic(counts):
         return 0.0, 1.03**place
     low, high = domain(counts)

@@ -46,6 +46,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 def csv_of(names: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> str:
     """Records as CSV with these columns."""
     stream = StringIO()
+    # Python's default line ends are those of Windows, which diffs and scripts trip over.
     writer = csv.DictWriter(stream, names, lineterminator="\n")
     writer.writeheader()
     for record in lines:

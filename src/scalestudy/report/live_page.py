@@ -99,8 +99,10 @@ class LivePage:
     def _write(self, overview: Overview, *, live: bool) -> None:
         # Also where it fails: on a full disk, the next try is as late as the next version.
         self._written = time.monotonic()
+        # Another user's study, or a full disk: the study goes on without a page.
         with suppress(OSError):
             make_inside(self.path.parent)
+            # A browser may load it at any moment; a power cut may cost the last version.
             write_atomically(self.path, self._page(overview, live=live), durable=False)
             if self._shown:
                 self._shown(self.path)
@@ -190,6 +192,7 @@ def curve(losses: Sequence[float]) -> str:
         return ""
     low = min(losses)
     high = max(losses)
+    # Losses that do not change are a line at one height.
     span = high - low or 1.0
     across = (WIDTH - 4) / (len(losses) - 1)
     places = []

@@ -66,6 +66,7 @@ def losses(findings: Findings) -> list[Figure]:
     drawn = []
     for field, (_, _, reading) in WAYS.items():
         known = [record for record in records if record[field] is not None]
+        # Logs of other programs may lack the times of their epochs.
         if not known:
             continue
         caption = "Mean over seeds."
@@ -128,6 +129,7 @@ def _means(runs: Sequence[Run], most: int, length: float) -> Records:
         for record in _epochs(run, length):
             by_epoch.setdefault(record["epoch"], []).append(record)
     every = sorted(by_epoch)
+    # Every nth epoch, so that no loss is a mean over epochs, which would smooth the curve.
     step = max(1, ceil(len(every) / most))
     made: Records = []
     # The last epoch always: its loss is that of the model that was kept.
@@ -192,6 +194,7 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
         times[name] = f"{titles[name]}|,"
     y_scale = alt.Scale(zero=False)
     least = min(values)
+    # Small losses of the last epochs would be one line at the bottom.
     if least > 0 and max(values) / least > STEEP:
         y_scale = alt.Scale(type="log")
     lines: Counter[tuple[str, int, str]] = Counter()

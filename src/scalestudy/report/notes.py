@@ -198,6 +198,7 @@ def _arithmetic(findings: Findings) -> Iterator[str]:
             " hides more of the exchange behind computing, so efficiency looks better than with"
             ' precision = "tf32".'
         )
+    # A step on several GPUs takes as long as on the slowest, so that unlike ones are named.
     kinds: dict[str, dict[str, None]] = {}
     for run in findings.runs:
         for name in gpu_names([run]):

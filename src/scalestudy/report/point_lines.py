@@ -138,6 +138,7 @@ def count_states(states: Sequence[str]) -> str:
     parts = []
     for state in STATES:
         count = states.count(state)
+        # Of seven states, most have no point.
         if count:
             parts.append(f"{count} {state}")
     total = f"{len(states)} {plural('point', len(states))}"

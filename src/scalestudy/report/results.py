@@ -420,6 +420,7 @@ def _left_out(rows: Sequence[Row], prices: Sequence[Price]) -> list[str]:
         names += [TIME, "Cost efficiency", "Cost"]
     if "throughput" in _rate_bases(rows):
         names.append(TIME)
+    # Where they are equal, one column would repeat the other.
     planned, measured = [], []
     for row in rows:
         if row.price:
@@ -472,6 +473,7 @@ def _whole(count: int | None) -> Cell:
 
 def _measured(estimate: Estimate, digits: int) -> Cell:
     text = format_number(estimate.value, digits)
+    # A page sorts by the number with all digits.
     sort = ""
     if text != NOT_AVAILABLE:
         sort = repr(estimate.value)

@@ -250,6 +250,7 @@ def shown_models(findings: Findings) -> list[Model]:
     """The series with a scaling model, at most `MOST_MODELS`, the recommended one first if there are more."""
     models = [model for model in findings.models if model.fit]
     choice = findings.advice.choice
+    # The series that is advised is shown in any case, in its place if all are.
     if choice is None or len(models) <= MOST_MODELS:
         return models[:MOST_MODELS]
     recommended, others = [], []

@@ -109,6 +109,7 @@ def _software(runs: Sequence[Run]) -> str:
     for run in runs:
         for rank in run.ranks:
             for package, number in rank.versions.items():
+                # Distributions spell their names in several ways: "TensorFlow", "tensorflow".
                 versions.setdefault(package.lower(), {})[number] = None
     parts = []
     for name in PACKAGES:

@@ -53,6 +53,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     import altair as alt
 
     records, unit, billed = _records(findings)
+    # One point shows no trade of time against cost.
     if len(records) < 2:
         return []
     named = labels(findings)
@@ -200,6 +201,7 @@ def _cut(records: Records) -> str:
     for field in ("time", "cost"):
         values = column(records, field)
         room = (max(values) - min(values)) / 2 or max(values)
+        # No time and no cost is negative.
         least = max(0.0, min(values) - room)
         most = max(values) + room
         if is_logarithmic(values):
@@ -278,6 +280,7 @@ def _places(values: list[float]) -> list[float]:
     if is_logarithmic(values):
         values = [log(value) for value in values]
     least = min(values)
+    # Equal values lie in one place.
     span = max(values) - least or 1.0
     return [(value - least) / span for value in values]
 
@@ -357,6 +360,7 @@ def _largest(rows: Iterable[dict[str, float]]) -> dict[str, list[str]]:
         for name, value in seconds.items():
             totals[name] = totals.get(name, 0.0) + value
     named = [name for name in totals if name != "other"]
+    # The same phases in each bar, so that a colour has one meaning.
     kept = sorted(named, key=lambda name: -totals[name])
     if len(totals) > MOST_PHASES:
         kept = kept[: MOST_PHASES - 1]
