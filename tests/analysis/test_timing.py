@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import synthetic
+from scalestudy.analysis.failure_counts import Failures, count_failures, pool
 from scalestudy.analysis.measures import equal_updates, measure_rows
-from scalestudy.analysis.quality import Failures, count_failures, judge, pool
+from scalestudy.analysis.quality import judge
 from scalestudy.analysis.runs import group_runs, key_of
 from scalestudy.analysis.study_runs import as_training, runs_of
 from scalestudy.launch.study_status import study_status

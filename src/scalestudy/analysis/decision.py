@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Literal, cast
 
 from scalestudy.analysis.estimate import Estimate
+from scalestudy.analysis.failure_counts import Failures, count_failures, pool
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.price import (
@@ -27,7 +28,7 @@ from scalestudy.analysis.price import (
     prices_of,
     relative_time,
 )
-from scalestudy.analysis.quality import Failures, Verdict, count_failures, judge, pool
+from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Planned, of_fewest_workers
 from scalestudy.analysis.study_table import Row, best_single
 from scalestudy.config.quality_margin import QualityMargin

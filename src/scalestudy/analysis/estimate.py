@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
+from scalestudy.config.metric_senses import Better, gain
+
 K = TypeVar("K")
 CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
@@ -147,3 +149,12 @@ def holm(values: Mapping[K, float]) -> dict[K, float]:
         largest = max(largest, own)
         corrected[key] = largest
     return corrected
+
+
+def gains_of(low: float, high: float, better: Better) -> tuple[float, float]:
+    """The ends of an interval as gains, which are positive for a better model, the lower end first."""
+    first = gain(low, better)
+    second = gain(high, better)
+    if first <= second:
+        return first, second
+    return second, first

@@ -4,20 +4,18 @@ The interval of the difference, paired by seed, decides, at a level for repeated
 the good side of the margin, the row is no worse; if all of it is beyond the margin, worse; otherwise it is
 unclear.
 Piaggio et al., "Reporting of noninferiority and equivalence randomized trials", JAMA 308 (2012), figure 1.
-How many runs of each row failed is counted, too.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb, floor, log10
+from math import floor, log10
 from statistics import fmean
 from typing import Literal
 
 from scalestudy.analysis import sequential
-from scalestudy.analysis.estimate import NOTHING, SIGNIFICANT, Estimate
+from scalestudy.analysis.estimate import NOTHING, Estimate, gains_of
 from scalestudy.analysis.measures import Measures, find_baseline
-from scalestudy.analysis.runs import Key, Planned, all_foreign, key_of
+from scalestudy.analysis.runs import Key, all_foreign
+from scalestudy.analysis.wording.verdicts import describe_change
 from scalestudy.config.metric_senses import Better, Sense, gain
 from scalestudy.config.quality_margin import QualityMargin
 
@@ -154,7 +152,7 @@ def judge(
         below = gain(change.value, sense.better) < -accepted
     return Verdict(
         kind,
-        _in_words(kind, change, accepted, sense.better, digits),
+        describe_change(kind, change, accepted, sense.better, digits),
         change,
         reference,
         kind == "worse" or below,
@@ -236,139 +234,10 @@ def classify_change(
     """Compare the interval of a change with `margin`, a length in the metric's own unit."""
     if change.low is None or change.high is None:
         return "unclear"
-    low, high = _gains(change.low, change.high, better)
+    low, high = gains_of(change.low, change.high, better)
     # Piaggio et al. (JAMA 2012), figure 1: where the whole interval lies decides, not the estimate.
     if low >= -margin:
         return "no-worse"
     if high < -margin:
         return "worse"
     return "unclear"
-
-
-def _gains(low: float, high: float, better: Better) -> tuple[float, float]:
-    """The ends of an interval as gains, which are positive for a better model, the lower end first."""
-    first = gain(low, better)
-    second = gain(high, better)
-    if first <= second:
-        return first, second
-    return second, first
-
-
-def _in_words(
-    kind: VerdictKind, change: Estimate, margin: float, better: Better, digits: int
-) -> str:
-    if change.value is None:
-        return "not enough runs to tell (a run ended without a finite quality)"
-    if change.low is None or change.high is None:
-        side = "higher"
-        if change.value < 0:
-            side = "lower"
-        size = f"{abs(change.value):.{digits}f}"
-        return f"{size} {side} in single runs (add seeds)"
-    low, high = _gains(change.low, change.high, better)
-    if kind == "worse":
-        return f"worse by {_length(-high, digits)} to {_length(-low, digits)}"
-    if kind == "no-worse":
-        return _no_worse(low, high, margin, better, digits)
-    least = format_signed(change.low, digits)
-    most = format_signed(change.high, digits)
-    accepted = _length(margin, digits)
-    return f"not enough runs to tell (between {least} and {most}, with a margin of {accepted})"
-
-
-def _no_worse(
-    low: float, high: float, margin: float, better: Better, digits: int
-) -> str:
-    """Words for a gain from `low` to `high` that is no loss beyond `margin`."""
-    if high < 0:
-        # A loss that is certain is named, though it is accepted.
-        loss = f"worse by {_length(-high, digits)} to {_length(-low, digits)}"
-        return f"{loss}, within the accepted {_length(margin, digits)}"
-    if low > 0:
-        return f"no worse (better by {_length(low, digits)} to {_length(high, digits)})"
-    side = "below"
-    if better == "lower":
-        side = "above"
-    most = _length(max(0.0, -low), digits)
-    return f"no worse (at most {most} {side})"
-
-
-def format_signed(value: float, digits: int = 3) -> str:
-    """A difference with its sign, with a true minus sign: `+0.012`, `−0.004`."""
-    sign = "−" if value < 0 else "+"
-    return f"{sign}{abs(value):.{digits}f}"
-
-
-def _length(value: float, digits: int) -> str:
-    least = 10.0**-digits
-    if 0 < value < least / 2:
-        return f"<{least:.{digits}f}"
-    return f"{value:.{digits}f}"
-
-
-@dataclass(frozen=True)
-class Failures:
-    """How many runs of a row ended in an error or learned nothing."""
-
-    failed: int
-    runs: int
-
-    @property
-    def share(self) -> float:
-        """Share of failed runs; 0 if there was none."""
-        if not self.runs:
-            return 0.0
-        return self.failed / self.runs
-
-    def exceed(self, other: "Failures") -> bool:
-        """Whether significantly more runs fail than of another row (Fisher's exact test, one-sided)."""
-        # Fisher's test is one-sided: as few failures or fewer are no matter of it.
-        if self.share <= other.share:
-            return False
-        failed = self.failed + other.failed
-        runs = self.runs + other.runs
-        # Ways to choose these runs so that as many or more of the failed ones are among them.
-        more = 0
-        for count in range(self.failed, min(failed, self.runs) + 1):
-            sound = self.runs - count
-            more += comb(failed, count) * comb(runs - failed, sound)
-        return more / comb(runs, self.runs) <= SIGNIFICANT
-
-    def __str__(self) -> str:
-        return f"{self.failed} of {self.runs} runs"
-
-
-def count_failures(
-    keys: Sequence[Key], measures: Measures, planned: Sequence[Planned]
-) -> dict[Key, Failures]:
-    """Count the failed trainings of every row: those that learned nothing, and those that ended in an error.
-
-    Rows with equal updates share their trainings.
-    """
-    errors = Counter[Key]()
-    for point in planned:
-        if point.state == "failed":
-            key = key_of(point.strategy, point.workers, dict(point.swept))
-            errors[key] += 1
-    counted = {}
-    for key in keys:
-        failed = len(measures.failed[key]) + errors[key]
-        # A run that ended in an error left no training.
-        runs = len(measures.trained[key]) + errors[key]
-        counted[key] = Failures(failed, runs)
-    return counted
-
-
-def pool(
-    failures: Mapping[Key, Failures], keys: Iterable[Key], measures: Measures
-) -> Failures:
-    """Failures of several rows together, those with equal updates once."""
-    most: dict[Key, Failures] = {}
-    # In rising order, so that of rows with equal updates the one with most failures remains.
-    for key in sorted(keys, key=lambda key: failures[key].failed):
-        most[measures.updates[key]] = failures[key]
-    failed = runs = 0
-    for row in most.values():
-        failed += row.failed
-        runs += row.runs
-    return Failures(failed, runs)

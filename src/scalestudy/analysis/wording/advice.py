@@ -8,13 +8,14 @@ from scalestudy.analysis.estimate import ONE, Estimate
 from scalestudy.analysis.measures import Measures, gather_keys, is_virtual
 from scalestudy.analysis.neighbours import nearest_passed_over
 from scalestudy.analysis.price import Price, is_undecided
-from scalestudy.analysis.quality import Verdict, format_signed
+from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, Planned, metric_label
 from scalestudy.analysis.scaling_model import Model
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.switching import Switch
 from scalestudy.analysis.wording.larger_batch import causes, quality_holds, usefulness
 from scalestudy.analysis.wording.neighbours import beyond_the_edge, next_smaller
+from scalestudy.analysis.wording.verdicts import format_signed
 from scalestudy.config.metric_senses import gain
 from scalestudy.store.state import State
 from scalestudy.util import units
