@@ -274,6 +274,7 @@ def group_runs(runs: Iterable[Run]) -> RunsByRow:
 
 def _by_seed(run: Run) -> tuple[Any, ...]:
     place: tuple[str, int] = ("", 0)
+    # Tables without seeds keep the order of their lines.
     if run.source:
         place = (run.source.file, run.source.line or 0)
     return run.result.seed is None, run.result.seed or 0, *place, run.result.name

@@ -47,6 +47,7 @@ class SharedRun(Record):
         columns.pop("validation", None)
         for name, values in metrics.items():
             columns[f"validation.{name}"] = values
+        # Columns of unequal length would give an epoch the values of another.
         epochs = self.epochs.get("epoch")
         count = 0
         if isinstance(epochs, list):
@@ -122,6 +123,7 @@ class SharedStudy(Record):
 def is_shared(path: Path) -> bool:
     """Whether a file is a shared study."""
     try:
+        # The mark is the first key of the document, so that no large file is read whole.
         with path.open("rb") as file:
             return f'"{MARK}"'.encode() in file.read(200)
     except OSError:

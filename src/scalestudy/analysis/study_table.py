@@ -197,6 +197,7 @@ def _worst_quality(runs: Sequence[Run], sense: Sense) -> float | None:
         return None
     qualities = []
     for run in runs:
+        # A diverged run is worse than any number.
         if run.result.quality is None or not math.isfinite(run.result.quality):
             return None
         qualities.append(run.result.quality)

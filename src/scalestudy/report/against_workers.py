@@ -218,12 +218,14 @@ def quality(findings: Findings) -> list[Figure]:
     import altair as alt
 
     records = figure_data.measured_records(findings, lambda row: row.quality)
+    # A single quality is in the table: there is nothing to compare it with.
     if len(findings.rows) < 2 or not records:
         return []
     sense = findings.rows[0].sense
     label = metric_label(findings.rows[0].metric)
     stated = all_foreign(findings.runs)
     title = label
+    # Of imported numbers it is not known on which set they were measured.
     if not stated:
         title += f" ({findings.runs[0].result.quality_split} set)"
     if direction := direction_label(sense.better):

@@ -82,6 +82,7 @@ def _classes(key: Key, runs: Sequence[Run]) -> list[Table]:
     if len(classes) > MOST_CLASSES:
         return []
     metrics = []
+    # A metric without classes is in the table of metrics already.
     for name in whole_metrics(runs[:1]):
         # Not every metric has values by class.
         if values.keys() & set(class_keys(name, classes)):
@@ -171,6 +172,7 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
 
     `study_link` is the path from the page's folder to the study's, for links to runs.
     """
+    # A point that was run again after a failure has finished.
     finished = {run.result.name for run in findings.runs}
     digits = quality_digits(findings.rows)
     unfinished: dict[str, Planned] = {}

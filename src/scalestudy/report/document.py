@@ -150,6 +150,7 @@ class Table:
             if place != expected:
                 gaps.append(index)
             expected = place + 1
+        # After the last place, others may be left out as well.
         if places and expected != len(self.rows):
             gaps.append(len(places))
         return replace(

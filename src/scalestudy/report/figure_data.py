@@ -100,6 +100,7 @@ def legend_title(findings: Findings) -> str:
 def panels(findings: Findings) -> list[str]:
     """Variants that need separate panels, because colour alone cannot distinguish them."""
     named = labels(findings)
+    # One colour cannot stand for a strategy and for a variant at once.
     both = len(named.strategies) > 1 and len(named.variants) > 1
     if both or len(named.variants) > MOST_COLOURS:
         return named.variants

@@ -76,6 +76,7 @@ def to_json(findings: Findings) -> str:
         "notes": notes(findings),
         "readings": (*findings.assumptions, *findings.readings),
     }
+    # NaN is no JSON: readers other than Python's refuse the whole file.
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

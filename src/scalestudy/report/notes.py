@@ -113,6 +113,7 @@ def notes(findings: Findings) -> list[str]:
 def _several_engines(findings: Findings) -> Iterator[str]:
     names = dict.fromkeys(engines_of(findings.measures.groups).values())
     engines = [label_of(name) for name in names]
+    # A difference between engines is one of all their software.
     if len(engines) > 1:
         yield (
             f"Several engines were used ({', '.join(engines)}). Speed-up, efficiency and quality compare a"

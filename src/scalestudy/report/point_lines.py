@@ -58,6 +58,7 @@ def line_of(status: PointStatus) -> PointLine:
             line = replace(
                 line, throughput=None, seconds_left=None, reason=status.reason
             )
+    # Without a queue there is no job whose nodes or whose waiting could be named.
     if status.job is None:
         return line
     return replace(line, job=_job_text(status, status.job.job))

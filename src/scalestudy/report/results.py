@@ -109,6 +109,7 @@ def _identity_lines(
         details = []
         if row.implementation != row.strategy and not brief:
             details.append(row.implementation)
+        # Its throughput counts samples, not progress, so that readers must know.
         if not is_synchronous(row.implementation):
             details.append("asynchronous")
         if by_library and row.communication:
@@ -151,8 +152,10 @@ def _append_column(
     verdicts = findings.advice.decision.verdicts or {}
     for line, row, estimate in zip(lines, rows, estimates, strict=True):
         cell = _measured(estimate, digits)
+        # The brief table has no footnotes.
         why = None if brief else column.why(row)
         if column.heading.name == "Quality":
+            # The decision's is stricter where the best one-worker row is another than the baseline.
             verdict = verdicts.get(row.key, row.verdict)
             line.append(_quality_cell(cell, row, verdict, why, footnotes, brief))
             continue
@@ -192,6 +195,7 @@ def _with_footnote(cell: Cell, why: str, footnotes: dict[str, int]) -> Cell:
 
 def _have_batches(rows: Sequence[Row]) -> bool:
     """Whether the global batch is worth a column: numbers from other tools often lack it."""
+    # The headings of a study that has not begun are those that it will have.
     if not rows:
         return True
     return any(row.global_batch or not row.source for row in rows)

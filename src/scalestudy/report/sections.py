@@ -151,6 +151,7 @@ def _cost_columns() -> tuple[CostColumn, ...]:
 def costs_section(findings: Findings) -> Section | None:
     """A table of the known quantities; None if there are none."""
     columns = _cost_columns()
+    # Tables from elsewhere may know none.
     rows = [row for row in findings.rows if _is_known(row, columns)]
     used = []
     for column in columns:
@@ -273,6 +274,7 @@ def _predicted(models: Sequence[Model]) -> Table:
     rows = []
     for model, prediction in zip(predicted, predictions, strict=True):
         speedup = with_interval(prediction.speedup, 2)
+        # A relative speed-up without its baseline would be read as one over one worker.
         if model.reference > 1:
             speedup += f", against {model.reference} workers"
         rows.append(
@@ -316,6 +318,7 @@ def time_figure(findings: Findings) -> Figure:
     y = alt.Y(
         "value:Q",
         title=f"{of} ({unit})",
+        # On two logarithmic axes, ideal scaling is a straight line.
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
         axis=alt.Axis(values=figure_data.log_ticks(low, high), format="~g"),
     )
@@ -399,6 +402,7 @@ def _time_curves(
 
 def _grid(first: int, last: int) -> list[int]:
     """Numbers of workers along a curve, evenly by ratio: integers, since some terms are steps."""
+    # Of few workers, several points round to one number.
     counts = set()
     for index in range(POINTS):
         share = index / (POINTS - 1)

@@ -56,6 +56,7 @@ def _model(study: Study | None, runs: Sequence[Run]) -> str:
     parts = []
     if study:
         parts.append(Path(study.task).name)
+    # Swept settings may change the size of the model.
     parameters = [*filter(None, [run.result.parameters for run in runs])]
     if parameters:
         parts.append(f"{_range(parameters)} parameters")
@@ -66,6 +67,7 @@ def _data(study: Study | None, runs: Sequence[Run]) -> str:
     source = ""
     if study:
         source = study.data.source or study.defaults.source or ""
+    # Of a path, the last part is the name of the data.
     parts = [Path(source).name or source]
     sizes = [*filter(None, [run.result.training_samples for run in runs])]
     if sizes:
@@ -94,6 +96,7 @@ def _hardware(runs: Sequence[Run]) -> str:
             processors.append(rank.cpu_model)
             if rank.device_uuids:
                 devices += rank.devices
+    # Where GPUs computed, the processors are left to the table of the environment.
     parts = [_listed(devices or processors)]
     hosts: set[str] = set()
     for run in runs:

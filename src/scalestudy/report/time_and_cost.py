@@ -84,6 +84,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     bars = _bars(base, records, colour, cost("cost_low"), time("time_low"))
     layers += bars
     advised = any(column(records, "advised"))
+    # Below the points, so that the ring hides none.
     if advised:
         ring = base.transform_filter("datum.advised")
         layers.append(ring.mark_point(size=420, strokeWidth=2.5).encode(color=colour))

@@ -251,6 +251,7 @@ def _length_of_quality(choice: Row, decision: Decision, measures: Measures) -> s
     measured = set()
     for run in measures.trained[choice.key]:
         measured.add((run.result.epochs, run.result.training_samples))
+    # Trainings of several lengths have none that could be named.
     if planned.as_measured or choice.quality.value is None or len(measured) != 1:
         return ""
     epochs, samples = measured.pop()
@@ -529,6 +530,7 @@ def _unfinished(planned: Sequence[Planned]) -> list[str]:
         if state != "failed":
             subject += f" {plural('is', len(names), 'are')}"
         sentences.append(f"{subject} {state}: {_short(names)}.")
+    # Each of these has a reason of its own.
     for point in planned:
         if point.state == "corrupt":
             sentences.append(

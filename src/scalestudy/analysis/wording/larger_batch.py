@@ -24,6 +24,7 @@ def quality_holds(verdicts: Mapping[Key, Verdict]) -> list[str]:
     for members in gather_keys(verdicts, lambda key: key.series).values():
         rising = sorted(members, key=lambda key: key.workers)
         kinds = {verdicts[key].kind for key in rising}
+        # A single row has no number of workers up to which anything holds.
         if len(rising) < 2 or not kinds.isdisjoint(UNDECIDABLE):
             continue
         most, lost = 0, None

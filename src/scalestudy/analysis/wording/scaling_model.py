@@ -60,6 +60,7 @@ def describe_fit(model: Model, name: str) -> str:
         consists = f"with {' and '.join(parts)}"
     count, off = fit.worst
     held = "Mean times agree with it."
+    # Less is rounding.
     if abs(off) >= 1e-6:
         held = f"Mean times deviate from it by at most {100 * abs(off):.2g} % (at {_workers(count)})."
     return f"{name}: {fit.written}{of}, {consists}. {held}"
@@ -71,6 +72,7 @@ def describe_work(model: Model) -> str:
     if series.of != "training" or not series.samples:
         return "strong scaling, assuming that every run did the same work, which is not recorded"
     text = f"strong scaling: every training processes {series.samples:,} samples"
+    # Of a global batch that follows no rule, nothing is said about updates.
     if len(series.different) < 2 or series.update is None:
         return text
     if series.update == "growing":
