@@ -52,15 +52,20 @@ def derive(
     if files.damage or files.result or view is None or not files.job:
         return Derived(state_of_files(files, now=now))
     fresh = files.fresh(now)
+    # A site or a user may put a job back into the queue that had been recorded as failed.
     revived = files.failure is not None
     if view.live:
         # Progress that differs from the one before the answer: the clocks of this host and of the job's node
         # need not agree.
         younger = files.progress is not None and files.progress.updated != reported
-        return Derived(
-            "queued" if view.waiting and not younger else "running", revived=revived
-        )
-    return _after(files, view, fresh, None if ended is None else now - ended)
+        state: State = "running"
+        if view.waiting and not younger:
+            state = "queued"
+        return Derived(state, revived=revived)
+    since = None
+    if ended is not None:
+        since = now - ended
+    return _after(files, view, fresh, since)
 
 
 def _after(files: RunFiles, view: JobView, fresh: bool, since: float | None) -> Derived:
@@ -72,4 +77,6 @@ def _after(files: RunFiles, view: JobView, fresh: bool, since: float | None) -> 
     # Clocks of two login nodes may be compared; a time ahead of this one must not delay the end for ever.
     if good and since is not None and abs(since) < FILES_LATE:
         return Derived("running")
-    return Derived("cancelled" if view.state == "CANCELLED" else "failed", over=True)
+    if view.state == "CANCELLED":
+        return Derived("cancelled", over=True)
+    return Derived("failed", over=True)

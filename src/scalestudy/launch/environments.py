@@ -76,7 +76,9 @@ def _missing(
 ) -> UserError | None:
     """Return an error if an environment (None: that of this process) lacks software that can be checked."""
     if folder is None:
-        return None if images else engine.missing_software(libraries)
+        if images:
+            return None
+        return engine.missing_software(libraries)
     if images and is_image(folder):
         return None
     return _missing_there(engine, folder, libraries, startable=not images)
@@ -104,6 +106,7 @@ def _missing_there(
     if not os.path.isdir(folder):
         return no_folder(engine, folder)
     if not startable and not starts(folder):
+        # Its libraries may come from modules that only jobs load.
         return None
     try:
         built = describe_other(Path(folder), variables_of(folder, os.environ))
@@ -178,17 +181,20 @@ def build_task(
     Raises:
         UserError: If the model cannot be built, does not fit its data, or its code does not return.
     """
-    python = python_of(environment) if environment else sys.executable
-    variables = variables_of(environment, os.environ) if environment else os.environ
+    python: str = sys.executable
+    variables: Mapping[str, str] = os.environ
+    if environment:
+        python = python_of(environment)
+        variables = variables_of(environment, os.environ)
+    # In a process of its own: the file may end the program, never return, or need the other environment.
     answer = ask_file(
         "build", str(path), info, within, python=python, variables=variables
     )
     if not answer.message:
+        action = "Find the code that ends the program, such as os._exit()."
+        if "Traceback" in answer.errors:
+            action = REMEDY
         raise UserError(
-            f"a task file that can be imported: {path}",
-            answer.end(),
-            REMEDY
-            if "Traceback" in answer.errors
-            else "Find the code that ends the program, such as os._exit().",
+            f"a task file that can be imported: {path}", answer.end(), action
         )
     return tuple(answer.message["notes"])

@@ -39,16 +39,18 @@ def first_cause(causes: Iterable[Cause]) -> Cause | None:
     """
     causes = sorted(causes, key=lambda cause: cause.time)
     causes = [cause for cause in causes if cause.signal != "SIGHUP"] or causes
-    near = [
-        cause
-        for cause in causes
-        if cause.time - causes[0].time <= _may_precede(cause, causes[0])
-    ]
+    near = []
+    for cause in causes:
+        if cause.time - causes[0].time <= _may_precede(cause, causes[0]):
+            near.append(cause)
+    # Of equal ones, min takes the first, which is the earliest.
     return min(near, key=_echo, default=None)
 
 
 def _may_precede(cause: Cause, earliest: Cause) -> float:
-    return WAKE if cause.host == earliest.host else CLOCKS_APART
+    if cause.host == earliest.host:
+        return WAKE
+    return CLOCKS_APART
 
 
 def failure_of(
@@ -80,24 +82,26 @@ def sentence(cause: Cause, *, hosts: bool = False, last: str = "") -> str:
         return f"{who} was ended by {cause.signal}{on}{at}{_memory(cause)}"
     ended = f"{who} ended with exit code {cause.exit_code}{on}"
     if cause.kind == "sys.exit":
-        program = (
-            "the task's file ended the program"
-            if cause.frame
-            else "something ended the program"
-        )
+        program = "something ended the program"
+        if cause.frame:
+            program = "the task's file ended the program"
         return f"{ended}: {program} by {cause.words}{at}"
     if cause.kind == "os._exit":
+        # Seen only by the parent process: Python runs no handler of the worker's.
         return (
             f"{ended} before its work was done, without an exception, as after os._exit"
         )
     words = cause.words or last
-    return f"{ended}{f': {words}' if words else ''}{at}"
+    if words:
+        ended += f": {words}"
+    return f"{ended}{at}"
 
 
 def _memory(cause: Cause) -> str:
     if cause.signal != "SIGKILL":
         return ""
     if cause.oom_kills is None:
+        # Without a cgroup that counts kills, nobody can tell the kernel's SIGKILL from another one.
         return " (often: out of memory)"
     if cause.oom_kills == 0:
         return (
@@ -120,7 +124,9 @@ def _echo(cause: Cause) -> int:
         return 0
     if names_another(cause.words):  # in a script, raised from the user's own line
         return 2
-    return 0 if cause.frame else 1
+    if cause.frame:
+        return 0
+    return 1
 
 
 def failure_of_hang(
@@ -130,12 +136,12 @@ def failure_of_hang(
 
     If the rank that the others waited for had been killed by a signal, that signal is the failure.
     """
-    for cause in run.causes() if not hang.lives else ():
-        if (
-            cause.rank == hang.rank
-            and cause.kind == "signal"
-            and cause.signal not in ECHOES
-        ):
+    causes: list[Cause] = []
+    if not hang.lives:
+        causes = run.causes()
+    for cause in causes:
+        own_signal = cause.kind == "signal" and cause.signal not in ECHOES
+        if cause.rank == hang.rank and own_signal:
             return failure_of(
                 run, cause, hosts=job_state is not None, job_state=job_state
             )

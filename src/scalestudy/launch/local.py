@@ -21,6 +21,7 @@ from scalestudy.launch.reserve import refuse_open_ports
 from scalestudy.launch.stop_signal import stoppable
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
+from scalestudy.util.text import plural
 
 
 def points_here(study: Study) -> list[Point]:
@@ -33,8 +34,11 @@ def points_here(study: Study) -> list[Point]:
     asked = [study.launch.device, *study.sweep.other.get("launch.device", ())]
     if not gpus and ("gpu" in asked or ("auto" in asked and driver_is_dead())):
         reason = why_unseen()
+        device = "auto"
+        if "gpu" in asked:
+            device = "gpu"
         raise UserError(
-            f'a GPU for launch.device = "{"gpu" if "gpu" in asked else "auto"}"',
+            f'a GPU for launch.device = "{device}"',
             f"none{study.place.of('launch.device')}: {reason.words}",
             reason.action,
         )
@@ -92,6 +96,7 @@ class LocalLauncher:
         with stoppable() as stop:
             for point in points:
                 yield from run_steps(folder, point, self.reserve, stop)
+                # The run has ended at a checkpoint, as the signal asked: no other is begun.
                 if stop.number:
                     raise KeyboardInterrupt
 
@@ -106,20 +111,16 @@ class LocalLauncher:
         """Yield a line for every point."""
         for status in overview.points:
             point = status.point
-            note = (
-                f"  (oversubscribed: {point.oversubscribed})"
-                if point.oversubscribed
-                else ""
-            )
-            epochs = point.train.epochs
+            note = ""
+            if point.oversubscribed:
+                note = f"  (oversubscribed: {point.oversubscribed})"
             batch = f"{point.implementation}, global batch {point.global_batch}"
-            length = f"{epochs} epoch{'s' * (epochs != 1)}"
+            epochs = point.train.epochs
+            length = f"{epochs} {plural('epoch', epochs)}"
             cpus = point.launch.cpus_per_worker
-            cores_held = f"{cpus} core{'s' * (cpus != 1)} per worker"
-            state = (
-                f"{status.state} (disturbed: {status.disturbed})"
-                if status.disturbed
-                else status.state
-            )
+            cores_held = f"{cpus} {plural('core', cpus)} per worker"
+            state: str = status.state
+            if status.disturbed:
+                state += f" (disturbed: {status.disturbed})"
             yield f"{point.name}  {state}  {batch}, {length}, {cores_held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"

@@ -88,6 +88,7 @@ def run_steps(
     stop = stop or StopSignal()
     run: RunFolder | None = None
     try:
+        # Holds the GPUs, cores and ports until the last worker has ended, however that comes about.
         with contextlib.ExitStack() as held:
             planned = point.oversubscribed
             point, start = yield from reserve(held, folder, point)
@@ -128,7 +129,9 @@ def _attempt(
     run: RunFolder, processes: ProcessGroup, stop: StopSignal
 ) -> Generator[Note | Moved, None, Failure | None]:
     """Run the processes to their end, and return why the run failed; None if it did not."""
+    # The kernel counts its kills; those since now are this run's.
     kills = oom_kills()
+    # On a disk that fills up, room is kept for the record of how the run ended.
     with spare_space(run.path), processes as workers:
         try:
             # From here on, the first signal does not raise: the loop below polls for it.
@@ -136,6 +139,7 @@ def _attempt(
             yield from _watch(run, workers, stop)
         except (KeyboardInterrupt, GeneratorExit):
             workers.stop()
+            # The run may have finished before the signal was handled.
             if not run.result():
                 record_failure(run, stop.failure(run))
             raise
@@ -143,12 +147,15 @@ def _attempt(
             stop.awaited = False
         # Before the others are ended, which would look like failures of their own.
         failed = workers.first_failure()
+    # A lost host explains the ends of all its ranks, which look like failures of their own.
     lost = processes.lost()
     if lost and run.result() is None:
         return Failure(
             rank=None, exit_code=None, reason=f"{lost}; run it again to continue"
         )
-    ended_at = workers.ended_at(failed[0]) if failed else 0.0
+    ended_at = 0.0
+    if failed:
+        ended_at = workers.ended_at(failed[0])
     failure = failure_of_end(run, failed, ended_at, kills)
     if failure and failed is None and stop.number and not run.hang():
         return stop.failure(run)
@@ -177,9 +184,11 @@ def _watch(
             return
         if stop.number and not asked:
             asked = True
+            # A folder that cannot be written to tells the workers nothing; a second Ctrl-C still ends them.
             with contextlib.suppress(OSError, RunError):
                 run.ask_to_stop()
             if stop.number == signal.SIGTERM:
+                # A machine that shuts down, or a queue around this process, kills it soon.
                 deadline = time.monotonic() + LEFT_WITHIN
             yield Note(f"{point.name} stops at a checkpoint; Ctrl-C stops it at once.")
         if time.monotonic() > deadline:

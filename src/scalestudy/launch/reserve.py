@@ -59,8 +59,11 @@ def ports(count: int) -> Iterator[int]:
 
 def _take_ports(held: contextlib.ExitStack, numbers: Sequence[int]) -> bool:
     """Reserve ports until `held` exits; return whether all were free."""
-    # The lock is for other studies of this user, the probe for all other programs.
-    return all(take_own(held, f"port-{port}") and _free(port) for port in numbers)
+    for port in numbers:
+        # The lock is for other studies of this user, the probe for all other programs.
+        if not (take_own(held, f"port-{port}") and _free(port)):
+            return False
+    return True
 
 
 @contextlib.contextmanager
@@ -95,6 +98,7 @@ def take_own(held: contextlib.ExitStack, name: str) -> bool:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe:
+        # A port whose last connection is in TIME_WAIT can be bound: servers set this option, too.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("", port))
@@ -154,11 +158,15 @@ def reserve_gpus(
     """
     if point.launch.device == "cpu":
         return []
-    count = 1 if point.traits.one_device else point.workers
+    count = point.workers
+    if point.traits.one_device:
+        count = 1
     available = usable_gpus()
     if len(available) < count:
         return []  # on CPUs, or the worker reports what is missing
-    wanted = "a GPU" if count == 1 else f"{count} GPUs at once"
+    wanted = f"{count} GPUs at once"
+    if count == 1:
+        wanted = "a GPU"
     last: list[str] = []
     while True:
         # All or none: two runs that each hold a part would wait for each other.
@@ -211,7 +219,9 @@ def take_gpus(
 
 def secret_for(processes: int) -> dict[str, str]:
     """Return the variable with a new secret for the workers of a run; none for a single process."""
-    return {SECRET: new_secret()} if processes > 1 else {}
+    if processes <= 1:
+        return {}
+    return {SECRET: new_secret()}
 
 
 @contextlib.contextmanager
@@ -276,7 +286,9 @@ def grant(
     shown: dict[str, str] = {}
     if gpus:
         shown = devices.showing(gpus) | assignment(gpus)
-    count = 1 if point.traits.one_device else point.workers
+    count = point.workers
+    if point.traits.one_device:
+        count = 1
     near = None
     if on_gpus:
         near = devices.visible_gpus(os.environ | shown)
@@ -296,5 +308,6 @@ def grant(
                 "See user.max_net_namespaces (sysctl), or run the study again later.",
             )
         inherited = dict(os.environ)
+        # Another launcher's promise, around this one, is none for this run.
         inherited.pop(ASSIGNED, None)
         yield point, port, cpus, inherited | own | shown

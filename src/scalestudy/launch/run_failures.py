@@ -23,6 +23,7 @@ def failure_of_end(
             exit_code=None,
             reason=f"its folder was removed while it ran: {run.path}",
         )
+    # Before the ranks: those of a hanging run were killed, and their ends say nothing.
     silence = run.hang()
     if silence is not None and run.result() is None:
         return failure_of_hang(run, silence)
@@ -39,9 +40,10 @@ def failure_of_end(
         return None
     if run.stop.exists() and run.stopped():
         why = run.stop.read_text()
-        reason = (
-            f"stopped on request{f' ({why})' if why else ''}; run it again to continue"
-        )
+        request = "stopped on request"
+        if why:
+            request += f" ({why})"
+        reason = f"{request}; run it again to continue"
         return Failure(rank=None, exit_code=None, reason=reason)
     reason = "all workers ended, but there is no result"
     return Failure(rank=0, exit_code=0, reason=reason, tail=last_lines(run, "rank-0"))
@@ -50,12 +52,10 @@ def failure_of_end(
 def failure_to_start(error: Exception) -> Failure:
     """Return the failure of a run that could not be started, or whose files are inaccessible."""
     if isinstance(error, OSError) and error.strerror:
-        where = f": {error.filename}" if error.filename else ""
-        return Failure(
-            rank=None,
-            exit_code=None,
-            reason=f"it could not be run: {error.strerror}{where}",
-        )
+        reason = f"it could not be run: {error.strerror}"
+        if error.filename:
+            reason += f": {error.filename}"
+        return Failure(rank=None, exit_code=None, reason=reason)
     return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error}")
 
 

@@ -23,7 +23,9 @@ MARK = "scalestudy:{submission}"
 def read_mark(text: str) -> str | None:
     """Return the submission in a comment or in variables of a job; None if there is no mark."""
     match = re.search(r"scalestudy:([0-9a-f]{16})\b", text)
-    return match[1] if match else None
+    if match is None:
+        return None
+    return match[1]
 
 
 class QueueUnreachable(RunError):
@@ -82,10 +84,12 @@ class Scheduler(ABC):
 
     def run(self, program: str, *arguments: str) -> tuple[int, str, str]:
         """Run a client command, within a time limit; return its exit code, output and errors."""
-        variables = self.environment(
-            os.environ, submitting=program == self.submits[0]
-        ) | {"LC_ALL": "C"}
+        submitting = program == self.submits[0]
+        variables = self.environment(os.environ, submitting=submitting)
+        # Messages are recognised by their English words, and dates are parsed.
+        variables |= {"LC_ALL": "C"}
         try:
+            # With a time limit: client commands hang for minutes while the server is down.
             return run_command([program, *arguments], variables, TIMEOUT)
         except (FileNotFoundError, PermissionError):
             raise QueueAbsent(self.title, program) from None
@@ -103,7 +107,9 @@ class Scheduler(ABC):
             QueueAbsent: If there is no such command.
         """
         code, output, errors = self.run(program, *arguments)
-        return output if code == 0 else self.failed(program, code, output, errors)
+        if code != 0:
+            return self.failed(program, code, output, errors)
+        return output
 
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
         """Raise the error of a failed command, or return its output if the failure does not matter."""
@@ -140,7 +146,10 @@ class Scheduler(ABC):
 
     def submission(self, script: Path, after: str | None = None) -> list[str]:
         """Return the command that submits a script, to start after a job if one is named."""
-        return [*self.submits, *(self.after(after) if after else ()), str(script)]
+        command = [*self.submits]
+        if after:
+            command += self.after(after)
+        return [*command, str(script)]
 
     def submit(self, script: Path, after: str | None = None) -> str:
         """Submit a script, to start after a job if one is named, and return the id of the new job."""
@@ -150,7 +159,8 @@ class Scheduler(ABC):
         except QueueRefused as refused:
             action = self.advice(refused.words)
             raise QueueRefused(self.title, program, refused.words, action) from None
-        for line in reversed(printed.splitlines()):  # sites may print more around it
+        # Sites print notices around it, of budgets for example, mostly before it.
+        for line in reversed(printed.splitlines()):
             if match := self.job_form.fullmatch(line.strip()):
                 return match[1]
         words = printed.strip() or "nothing, not even the id of a job"

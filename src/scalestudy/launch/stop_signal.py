@@ -77,6 +77,7 @@ def stoppable() -> Iterator[StopSignal]:
     _received = stop
     handlers = {}
     for number in STOPPED_BY:
+        # nohup, and shells for background jobs, ignore signals on purpose.
         if signal.getsignal(number) != signal.SIG_IGN:
             handlers[number] = signal.signal(number, stop)
     try:

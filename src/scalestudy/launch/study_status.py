@@ -48,7 +48,9 @@ def study_status(
     for name in dict.fromkeys(run.job.queue for run in runs.values() if run.job):
         queue = queue_of(name)
         if queue is None:
+            # The package that provides this launcher is not installed here: the files must do.
             continue
+        # First, since these jobs have no id to ask about yet.
         runs |= _find_unanswered(folder, queue, runs.values(), must=must)
         open_jobs = _open_jobs(runs.values(), name)
         answer = _ask(folder, queue, open_jobs, runs.values(), now=now, must=must)
@@ -141,14 +143,19 @@ def _ask(
             over.append(job)
         if run.files.progress is not None:
             progress[job] = run.files.progress.updated
-    clusters = [run.job.cluster for run in runs if run.job and run.job.cluster]
+    cluster = ""
+    for run in runs:
+        # "" where the queue did not tell; all others of a study are on one cluster.
+        if run.job and run.job.cluster:
+            cluster = run.job.cluster
+            break
     return poll(
         folder.path,
         queue,
         jobs,
         now=now,
         must=must,
-        cluster=clusters[0] if clusters else "",
+        cluster=cluster,
         over=over,
         progress=progress,
     )

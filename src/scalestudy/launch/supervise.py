@@ -65,10 +65,9 @@ def supervise(
         if child == 0:
             for number in stops:
                 signal.signal(number, signal.SIG_IGN)
-            for number in passed_on & {
-                signal.SIGHUP
-            }:  # the local launcher ends it so, also under nohup
-                signal.signal(number, signal.SIG_DFL)
+            if signal.SIGHUP in passed_on:
+                # The local launcher ends it by this, also under nohup, by which it would be ignored.
+                signal.signal(signal.SIGHUP, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(readable)
             end_with(parent)
@@ -83,21 +82,21 @@ def supervise(
             if number in stops and not (again or sender == _launcher() or run.causes()):
                 if not (number == signal.SIGHUP and nohup):
                     asked = number
-                    with contextlib.suppress(
-                        OSError, RunError
-                    ):  # the folder may belong to another job now
+                    # The folder may belong to another job now.
+                    with contextlib.suppress(OSError, RunError):
                         run.ask_to_stop(
                             f"rank {rank} received {signal.Signals(number).name}"
                         )
                 return
             ended_by = number if number in stops else 0
             with contextlib.suppress(ProcessLookupError):
+                # The worker ignores signals in `stops`, so that only SIGKILL ends it.
                 os.kill(child, signal.SIGKILL if ended_by else number)
 
         for number in waited - {signal.SIGCHLD}:
-            signal.signal(
-                number, lambda *_: None
-            )  # an ignored signal would not be reported
+            # An ignored signal would not be reported, even while it is blocked.
+            signal.signal(number, lambda *_: None)
+        # If SIGCHLD were ignored, the kernel would reap the child, and its status would be lost.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         status, stopped = _wait(run, rank, child, waited, on_signal)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -121,9 +120,8 @@ def _launcher() -> int:
 
 def _work(rank: int, work: Callable[[], int], tell: int) -> int:
     """Run the work in the child, and write to `tell` that it is done, the exception, or the crash's stack."""
-    faulthandler.enable(
-        tell, all_threads=False
-    )  # at most 100 frames, which fit the pipe's buffer
+    # At most 100 frames, which fit the pipe's buffer: nobody reads from it before the child has ended.
+    faulthandler.enable(tell, all_threads=False)
     try:
         code = work()
     except (Exception, SystemExit) as error:
@@ -135,17 +133,24 @@ def _work(rank: int, work: Callable[[], int], tell: int) -> int:
 
 def cause_of(rank: int, error: BaseException) -> Cause:
     """Return the cause to record for a rank that raised `error`."""
-    ours = isinstance(error, ScalestudyError)
+    if isinstance(error, ScalestudyError):
+        # Its message says all; the frame that raised it is none of the user's.
+        return _now(
+            rank,
+            exit_code=error.exit_code,
+            kind="exception",
+            words=escape(str(error)),
+            frame="",
+        )
+    kind, code = "exception", 1
     if isinstance(error, SystemExit):
-        code = exit_code_of(error)
-    else:
-        code = error.exit_code if isinstance(error, ScalestudyError) else 1
+        kind, code = "sys.exit", exit_code_of(error)
     return _now(
         rank,
         exit_code=code,
-        kind="sys.exit" if isinstance(error, SystemExit) else "exception",
-        words=escape(str(error)) if ours else error_text(error) + full_for(error),
-        frame="" if ours else user_frame(raised_at(error.__traceback__)),
+        kind=kind,
+        words=error_text(error) + full_for(error),
+        frame=user_frame(raised_at(error.__traceback__)),
     )
 
 
@@ -164,7 +169,9 @@ def cause_of_code(
     if code >= 0:
         return _now(rank, kind=unsaid, exit_code=code)
     after = oom_kills()
-    counted = None if kills is None or after is None else max(0, after - kills)
+    counted = None
+    if kills is not None and after is not None:
+        counted = max(0, after - kills)
     return _now(
         rank,
         kind="signal",
@@ -182,7 +189,10 @@ def exit_code_of(error: SystemExit) -> int:
     """Return Python's exit code for a `sys.exit`: 1 for a text."""
     if error.code is None:
         return 0
-    return error.code & 0xFF if isinstance(error.code, int) else 1
+    if isinstance(error.code, int):
+        # Only the lowest 8 bits reach whoever waits for the process.
+        return error.code & 0xFF
+    return 1
 
 
 def _wait(
@@ -222,7 +232,8 @@ def _temporary_folder() -> Iterator[str]:
     with contextlib.ExitStack() as held:
         try:
             folder = str(held.enter_context(temporary_folder("scalestudy-worker-")))
-        except OSError:  # a full disk: the worker reports it if it matters
+        except OSError:
+            # A full disk: the worker reports it if it matters.
             folder = tempfile.gettempdir()
         yield folder
 
@@ -256,7 +267,8 @@ def _write(write: Callable[[], None]) -> None:
     """Call `write`, and only print its errors, since the worker's exit code must not change."""
     try:
         write()
-    except (OSError, RunError) as error:  # the folder may belong to another job now
+    except (OSError, RunError) as error:
+        # A full disk, or a folder that belongs to another job now.
         print(
             f"scalestudy: how this rank ended could not be written down: {error}",
             file=sys.stderr,

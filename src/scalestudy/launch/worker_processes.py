@@ -111,18 +111,16 @@ class ProcessGroup:
 
     def ends(self) -> dict[int, int]:
         """Return the exit codes (negative: a signal) of the ranks that have ended, in their order."""
-        return {
-            rank: code
-            for rank, (_, code) in sorted(
-                self._ends.copy().items(), key=lambda end: end[1]
-            )
-        }
+        # A copy: the threads that wait for processes add to it meanwhile.
+        ends = sorted(self._ends.copy().items(), key=lambda end: end[1])
+        return {rank: code for rank, (_, code) in ends}
 
     def first_failure(self) -> tuple[int, int] | None:
         """Return rank and exit code (negative: a signal) of the process that failed first, or None."""
-        return next(
-            ((rank, code) for rank, code in self.ends().items() if code != 0), None
-        )
+        for rank, code in self.ends().items():
+            if code != 0:
+                return rank, code
+        return None
 
     def wait(self) -> tuple[int, int] | None:
         """Wait until all processes have ended or one has failed; return `first_failure`."""
@@ -156,11 +154,9 @@ class WorkerProcesses(ProcessGroup):
 
     def others(self) -> float:
         """Return the share of the watched cores that other programs used."""
-        return (
-            0.0
-            if self._before is None
-            else share_of_others(self._before, self._watched)
-        )
+        if self._before is None:
+            return 0.0
+        return share_of_others(self._before, self._watched)
 
     def _start(self, rank: int, command: Command) -> None:
         with contextlib.ExitStack() as held:
@@ -170,14 +166,19 @@ class WorkerProcesses(ProcessGroup):
                 log = held.enter_context(
                     open(command.log, "ab", opener=without_following)
                 )
+            # A child inherits the cores of the thread that starts it, so that it is bound before its first line.
             held.enter_context(pinned_to(command.cpus))
+            errors = None
+            if log is not None:
+                errors = subprocess.STDOUT
             process = subprocess.Popen(
                 list(command.arguments),
                 env=dict(command.environment),
                 cwd=command.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
-                stderr=None if log is None else subprocess.STDOUT,
+                stderr=errors,
+                # Out of the terminal's process group: Ctrl-C reaches the launcher alone.
                 start_new_session=True,
             )
         self._processes.append(process)
@@ -199,22 +200,25 @@ class WorkerProcesses(ProcessGroup):
         ):
             for process in self._processes:
                 end(process.pid)
-            deadline = time.monotonic() + seconds
-            while (
-                left := len(self._ends) < len(self._processes)
-            ) and time.monotonic() < deadline:
-                time.sleep(0.02)
-            if not left:
+            if self._all_end_within(seconds):
                 # A worker may have left children in its process group.
                 for process in self._processes:
                     _kill(process.pid)
                 return
 
+    def _all_end_within(self, seconds: float) -> bool:
+        """Wait until all processes have ended; return whether they have within these seconds."""
+        deadline = time.monotonic() + seconds
+        while len(self._ends) < len(self._processes):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
 
 def _ask(leader: int) -> None:
-    _send(
-        leader, signal.SIGHUP
-    )  # SIGTERM asks a run to stop at a checkpoint: see launch/supervise.py
+    # Not SIGTERM, which asks a run to stop at a checkpoint: see launch/supervise.py.
+    _send(leader, signal.SIGHUP)
 
 
 def _kill(leader: int) -> None:
@@ -235,6 +239,7 @@ def _kill_below(leader: int) -> None:
 
 
 def _send(leader: int, number: int) -> None:
+    # Each process leads a group of its own, since it was started in a session of its own.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
 
@@ -274,9 +279,10 @@ def worker_command(
     environment: Mapping[str, str],
 ) -> Command:
     """Return the command of one worker of `size`, whose place is given by torchrun's variables."""
-    values = {
-        key: value for key, value in environment.items() if not key.startswith(FOREIGN)
-    }
+    values = {}
+    for key, value in environment.items():
+        if not key.startswith(FOREIGN):
+            values[key] = value
     values |= {
         "RANK": str(rank),
         "WORLD_SIZE": str(size),
@@ -284,16 +290,17 @@ def worker_command(
         "LOCAL_WORLD_SIZE": str(size),
         "MASTER_ADDR": "localhost",
         "MASTER_PORT": str(port),
+        # By it, a supervisor tells the launcher's signals from those of others.
         "SCALESTUDY_LAUNCHER": str(os.getpid()),
+        # What a killed worker has printed must be in its log.
         "PYTHONUNBUFFERED": "1",
+        # OpenMP would start a thread for every core of the machine in each worker.
         "OMP_NUM_THREADS": str(max(1, len(cpus))),
     }
-    if (
-        "PYTHONPATH" in values
-    ):  # relative entries refer to the current folder, not the run's
-        values["PYTHONPATH"] = os.pathsep.join(
-            os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep)
-        )
+    if "PYTHONPATH" in values:
+        # Relative entries refer to the current folder, not the run's.
+        entries = values["PYTHONPATH"].split(os.pathsep)
+        values["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, entries))
     folder = run.path.absolute()
     arguments = [sys.executable, "-m", modules.WORKER, str(folder)]
     return Command(arguments, values, cpus, run.log(rank).absolute(), folder)

@@ -72,9 +72,10 @@ class JobScript:
     @property
     def study(self) -> Path:
         """Folder STUDY of a run in STUDY/points/NAME/run-K; any other run's own folder."""
-        return (
-            self.run.parents[2] if self.run.parent.parent.name == "points" else self.run
-        )
+        if self.run.parent.parent.name == "points":
+            return self.run.parents[2]
+        # A run of `check`, which belongs to no study.
+        return self.run
 
     @property
     def printed(self) -> str:
@@ -83,7 +84,9 @@ class JobScript:
         Slurm cannot write to a folder with a backslash in its name.
         """
         text = str(output_of(self.script))
-        return text if text.isprintable() and "\\" not in text else "/dev/null"
+        if text.isprintable() and "\\" not in text:
+            return text
+        return "/dev/null"
 
 
 def layout(point: Point, site: Site) -> JobLayout:
@@ -144,11 +147,18 @@ def allocation(
         whole = whole or "{gpus}" not in site.gpu_request
     used, taken = [], []
     for layout in layouts:
-        of_task = layout.gpus_per_task if on_gpus else layout.cpus_per_task
-        used.append(layout.tasks * of_task)
-        taken.append(layout.nodes * of_node if whole else used[-1])
+        of_task = layout.cpus_per_task
+        if on_gpus:
+            of_task = layout.gpus_per_task
+        needed = layout.tasks * of_task
+        used.append(needed)
+        if whole:
+            needed = layout.nodes * of_node
+        taken.append(needed)
     share = sum(used) / sum(taken)
-    jobs = "1 job allocates" if len(layouts) == 1 else f"{len(layouts)} jobs allocate"
+    jobs = f"{len(layouts)} jobs allocate"
+    if len(layouts) == 1:
+        jobs = "1 job allocates"
     text = (
         f"Workers use {sum(used)} of the {sum(taken)} {unit}s that {jobs} ({share:.0%})"
     )
@@ -188,7 +198,9 @@ def _most_hours(
 
 
 def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+    if count == 1:
+        return "once"
+    return f"{count} times"
 
 
 def shares_nodes(site: Site, layout: JobLayout) -> bool:
@@ -212,6 +224,7 @@ def memory_per_node(site: Site, layout: JobLayout) -> str | None:
         share = max(share, layout.gpus_per_node / site.gpus_per_node)
     if share >= 1:
         return site.memory_per_node
+    # At least 1: a request for 0 is one for all memory of the node.
     mebibytes = max(1, int(memory * share / 2**20))
     return f"{mebibytes}M"
 

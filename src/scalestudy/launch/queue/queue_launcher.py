@@ -68,7 +68,9 @@ def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
     attempt = status.job.attempt if never_started else status.job.attempt + 1
     if attempt > limit + 1:
         return None
-    return Submission(attempt, status.run if _resumable(status.run) else None)
+    if _resumable(status.run):
+        return Submission(attempt, status.run)
+    return Submission(attempt)
 
 
 def next_submissions(
@@ -82,12 +84,11 @@ def next_submissions(
         if submission is not None:
             submissions[status.name] = submission
         elif status.state in UNSUCCESSFUL and status.job:
-            times = "once" if status.job.attempt == 1 else f"{status.job.attempt} times"
-            notes.append(
-                Note(
-                    f"{status.name} has been submitted {times} and is not submitted again; use --resubmit N."
-                )
-            )
+            times = f"{status.job.attempt} times"
+            if status.job.attempt == 1:
+                times = "once"
+            text = f"{status.name} has been submitted {times} and is not submitted again; use --resubmit N."
+            notes.append(Note(text))
     if options.at_most is None:
         return submissions, notes
     room = max(0, options.at_most - len(overview.open))
@@ -161,15 +162,13 @@ def submit_point(
         QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, refuses, or is missing.
         RunError: If the folder cannot be written to.
     """
+    # Random: the job carries it, and is found by it if the queue's answer is lost.
     mark = secrets.token_hex(8)
+    # What has been done so far is undone in reverse, unless everything has succeeded.
     with ExitStack() as undo:
         try:
             run = _run(folder, point, submission, undo)
-            script = next(
-                path
-                for path in script_paths(folder.path, point.name)
-                if not path.exists()
-            )
+            script = _unused_script(folder, point)
             write_script(
                 script,
                 job_script(point, script, run.path.absolute(), site, queue, mark),
@@ -189,9 +188,11 @@ def submit_point(
             run.write_job(record)
             try:
                 job = queue.submit(script, after)
-            except QueueUnreachable:  # a busy queue may have accepted it all the same
+            except QueueUnreachable:
+                # A busy queue may have accepted it all the same.
                 known = _job_of(queue, mark)
                 if known is None:
+                    # Nobody knows: the run stays, and a later query finds its job, or that there is none.
                     (run.path / "failure.json").unlink(missing_ok=True)
                     undo.pop_all()
                 if not known:
@@ -207,10 +208,17 @@ def submit_point(
                 "Free some space (see your quota), and submit again.",
             ) from error
         except KeyboardInterrupt:
+            # The queue may have accepted the job: a later query finds it by its mark.
             undo.pop_all()
             raise
         undo.pop_all()
     return job
+
+
+def _unused_script(folder: StudyFolder, point: Point) -> Path:
+    """Return the first path of a point's job scripts that does not exist."""
+    paths = script_paths(folder.path, point.name)
+    return next(path for path in paths if not path.exists())
 
 
 def _job_of(queue: Queue, mark: str) -> str | None:
@@ -234,7 +242,9 @@ def _run(
     if before is not None:
         undo.callback(run.write_job, before)
     run.write_launcher_process()
+    # With the limits and the environment of now, which may differ from those of the last submission.
     write_point(run.path / "point.json", point)
+    # What the last job left would be taken for the next one's.
     for left in ("exit", "began", "requeues", "cancelled"):
         (run.path / left).unlink(missing_ok=True)
     run.forget_stop()
@@ -314,6 +324,7 @@ class QueueLauncher:
         if not wanted:
             return
         site, cluster = self._site(folder.study, options), self.queue.cluster_name()
+        # The next to read the states asks about the new jobs at once.
         forget_answers(folder.path)
         if not (options.feeds and overview.open):
             yield Note(self._allocation(site, wanted, submissions, options))
@@ -329,7 +340,10 @@ class QueueLauncher:
                     options.after,
                 )
             except ScalestudyError as error:
-                words = error.words if isinstance(error, QueueRefused) else ""
+                words = ""
+                if isinstance(error, QueueRefused):
+                    words = error.words
+                # With jobs of this study in the queue, one of them will end and make room.
                 if (
                     self.queue.full in words
                     and options.feeds
@@ -381,10 +395,11 @@ class QueueLauncher:
             script = next(script_paths(target, name))
             text = scripts[name].rstrip("\n")
             command = shlex.join(self.queue.submission(script, options.after))
-            lines = text.replace(name, "POINT").splitlines()
-            asked = [
-                line.removeprefix(prefix) for line in lines if line.startswith(prefix)
-            ]
+            # The names of the points differ between all scripts, and say nothing.
+            asked = []
+            for line in text.replace(name, "POINT").splitlines():
+                if line.startswith(prefix):
+                    asked.append(line.removeprefix(prefix))
             if first is None:
                 yield text
                 yield f"\n{command}\n"
@@ -428,11 +443,10 @@ class QueueLauncher:
         view = self.queue.ask([job])[job]
         if view.live or view.state == "COMPLETED":
             return
-        seen = (
-            "which it does not know"
-            if view.state == UNKNOWN
-            else f"which has ended as {view.state}"
-        )
+        # Jobs after it would never start.
+        seen = f"which has ended as {view.state}"
+        if view.state == UNKNOWN:
+            seen = "which it does not know"
         raise UserError(
             f"--after with a job of {self.title} that waits, runs or has succeeded",
             f"{job}, {seen}",
@@ -446,14 +460,15 @@ class QueueLauncher:
         submissions: Mapping[str, Submission],
         options: Options,
     ) -> str:
-        left = [
-            options.resubmissions + 2 - submissions[point.name].attempt
-            for point in points
-        ]
-        requeues = site.most_requeues if self.queue.requeues else 0
-        return allocation(
-            site, [layout(point, site) for point in points], requeues, left
-        )
+        left = []
+        for point in points:
+            # This submission, and those that may follow it.
+            left.append(options.resubmissions + 2 - submissions[point.name].attempt)
+        requeues = 0
+        if self.queue.requeues:
+            requeues = site.most_requeues
+        layouts = [layout(point, site) for point in points]
+        return allocation(site, layouts, requeues, left)
 
     def _site(self, study: Study, options: Options) -> Site:
         try:
@@ -467,22 +482,25 @@ class QueueLauncher:
 
 def _difference(first: Sequence[str], options: Sequence[str]) -> str:
     """Return how the options of a job differ from those of the first one."""
-    new = [option for option in options if option not in first]
+    differences = [option for option in options if option not in first]
     keys = {option.partition("=")[0] for option in options}
-    gone = [option for option in first if option.partition("=")[0] not in keys]
-    return (
-        " ".join([*new, *(f"without {option}" for option in gone)])
-        or "the same options"
-    )
+    for option in first:
+        if option.partition("=")[0] not in keys:
+            differences.append(f"without {option}")
+    if not differences:
+        return "the same options"
+    return " ".join(differences)
 
 
 def _expected_run(folder: Path, submission: Submission) -> Path:
     if submission.resume is not None:
         return submission.resume.path.absolute()
-    numbers = [
-        int(path.name[4:]) for path in folder.glob("run-*") if path.name[4:].isdigit()
-    ]
-    return folder / f"run-{max(numbers, default=0) + 1}"
+    newest = 0
+    for path in folder.glob("run-*"):
+        number = path.name.removeprefix("run-")
+        if number.isdigit():
+            newest = max(newest, int(number))
+    return folder / f"run-{newest + 1}"
 
 
 def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
@@ -496,14 +514,15 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
         QueueUnreachable, QueueRefused, QueueAbsent: If a queue does not answer, refuses, or is missing.
     """
     overview = study_status(folder, must=True)
-    chosen = [
-        status
-        for status in overview.open
-        if status.job
-        and status.job.job
-        and (not names or status.name in names)  # no id: being submitted
-    ]
-    jobs = [(status.job.queue, status.job.job) for status in chosen if status.job]
+    chosen = []
+    jobs = []
+    for status in overview.open:
+        # A job without an id is being submitted.
+        if status.job is None or not status.job.job:
+            continue
+        if not names or status.name in names:
+            chosen.append(status)
+            jobs.append((status.job.queue, status.job.job))
     if queue_of(folder.study.launch.on) is None and not any(
         status.job for status in overview.points
     ):
@@ -523,7 +542,9 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
         queue.cancel([job for launcher, job in jobs if launcher == name])
     for status in chosen:
         if status.run:
-            with suppress(OSError):  # another user's folder
+            # For queues that forget jobs at once: an unknown job with this mark was cancelled. The folder
+            # may be another user's.
+            with suppress(OSError):
                 touch(status.run.cancelled)
     if jobs:
         forget_answers(folder.path)

@@ -31,9 +31,9 @@ def propose_values(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str,
     usable = [kind for kind in nodes if kind.up and kind.cpus > 0]
     with_gpus = [kind for kind in usable if kind.gpus]
     candidates = with_gpus or usable
-    default = [kind for kind in candidates if kind.default]
     if not candidates:
         return values
+    default = [kind for kind in candidates if kind.default]
     chosen = max(default or candidates, key=lambda kind: kind.count)
     values["partition"] = chosen.partition
     values["gpus_per_node"] = chosen.gpus
@@ -79,7 +79,9 @@ def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> lis
     default = info.get_default(call_default_factory=True)
     if default not in (None, (), {}):
         return [*comment(words), f"# {toml_line(key, default)}"]
-    example = info.examples[0] if info.examples else default
+    example = default
+    if info.examples:
+        example = info.examples[0]
     words = f"{words} Not set; for example:"
     return [*comment(words), f"# {toml_line(key, example)}"]
 

@@ -72,10 +72,16 @@ def seconds(text: str) -> int | None:
     match = re.fullmatch(
         r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?", text.strip(), re.ASCII
     )
-    days, *parts = match.groups() if match else (None, "0")
+    days, *parts = None, "0"
+    if match is not None:
+        days, *parts = match.groups()
     numbers = [int(part) for part in parts if part is not None]
-    alone = days is None and len(numbers) < 3  # minutes, and perhaps seconds
-    hours, minutes, rest = ([0] * alone + numbers + [0, 0])[:3]
+    alone = days is None and len(numbers) < 3
+    if alone:
+        # Minutes, and perhaps seconds.
+        numbers = [0, *numbers]
+    # The text may end after any unit: what is left out is 0.
+    hours, minutes, rest = [*numbers, 0, 0][:3]
     total = ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + rest
     if (minutes > 59 and not alone) or rest > 59 or not 0 < total <= LONGEST:
         raise ValueError(TIME_FORM)
@@ -89,7 +95,9 @@ def notation(total: int | None) -> str:
     minutes = -(-total // 60)
     days, minutes = divmod(minutes, 24 * 60)
     clock = f"{minutes // 60:02}:{minutes % 60:02}:00"
-    return f"{days}-{clock}" if days else clock
+    if days:
+        return f"{days}-{clock}"
+    return clock
 
 
 def memory_bytes(text: str) -> int:
@@ -252,7 +260,9 @@ class Site(StrictModel):
     def starter(self) -> str:
         """The launcher without its options; "" for one of the site's own."""
         first = self.launcher.split()[0]
-        return first if first in STARTERS else ""
+        if first in STARTERS:
+            return first
+        return ""
 
     @property
     def starter_options(self) -> list[str]:
@@ -274,6 +284,7 @@ class Site(StrictModel):
             raise ValueError(
                 "an environment or a container, not both (container.python names its Python),"
             )
+        # TOML can write it, but neither bash nor an environment variable can hold it.
         if "\\u0000" in self.model_dump_json():
             raise ValueError("strings without a null character,")
         return self
@@ -300,7 +311,10 @@ class Site(StrictModel):
     @property
     def whole_nodes(self) -> bool:
         """Whether jobs request whole nodes."""
-        return self.bill == "node" if self.exclusive is None else self.exclusive
+        if self.exclusive is not None:
+            return self.exclusive
+        # A site that bills nodes charges for the rest of a node, too.
+        return self.bill == "node"
 
     def warning(self, limit: int) -> int:
         """Return how many seconds before its time limit (in seconds) a job is asked to stop."""
@@ -309,12 +323,16 @@ class Site(StrictModel):
     @property
     def most_requeues(self) -> int:
         """How often a job may put itself back into the queue; 0 if a directive forbids it."""
-        return 0 if NO_REQUEUE & set(self.directives) else self.requeues
+        if NO_REQUEUE & set(self.directives):
+            return 0
+        return self.requeues
 
     @property
     def purges_modules(self) -> bool:
         """Whether jobs unload all modules first."""
-        return bool(self.modules) if self.module_purge is None else self.module_purge
+        if self.module_purge is not None:
+            return self.module_purge
+        return bool(self.modules)
 
     def machine(self) -> Machine:
         """Return the description of its nodes."""
@@ -350,14 +368,12 @@ def find_site(name: str | None, base: Path) -> Site:
     if name is None:
         if len(known) == 1:
             return load_site(sites_folder() / f"{known[0]}.toml")
+        choice = f"none in {sites_folder()}"
+        if known:
+            choice = f"{len(known)} to choose from"
         raise UserError(
             "the name of a site profile, in launch.site",
-            "none"
-            + (
-                f", and {len(known)} to choose from"
-                if known
-                else f", and none in {sites_folder()}"
-            ),
+            f"none, and {choice}",
             f'{listed}Write site = "NAME" under [launch]; {_INIT}',
         )
     if name.endswith(".toml") or "/" in name:
@@ -366,7 +382,9 @@ def find_site(name: str | None, base: Path) -> Site:
         path = sites_folder() / f"{name}.toml"
     if not path.is_file():
         close = suggestion(name, known)
-        meant = f'Did you mean "{close}"? ' if close else listed
+        meant = listed
+        if close:
+            meant = f'Did you mean "{close}"? '
         raise UserError(f"a site profile at {path}", "no such file", f"{meant}{_INIT}")
     return load_site(path)
 
@@ -411,21 +429,34 @@ def billing_unit(folder: StudyFolder) -> Bill | None:
 def _refuse_unknown(
     table: dict[str, Any], model: type[Any], prefix: str, place: KeyLines
 ) -> None:
+    owner = "a site profile"
+    if prefix:
+        owner = "[container]"
     for key in table:
         if key not in model.model_fields:
             close = suggestion(key, model.model_fields)
-            action = f"Did you mean `{close}`?" if close else f"Remove it; {_INIT}"
+            action = f"Remove it; {_INIT}"
+            if close:
+                action = f"Did you mean `{close}`?"
             raise UserError(
-                f"a known key of {'a site profile' if not prefix else '[container]'}",
+                f"a known key of {owner}",
                 f"`{key}`{place.of(prefix + key)}",
+                # A key that an earlier version knew is answered by its successor.
                 what_instead("site", prefix + key) or action,
             )
 
 
 def _wrong(error: ValidationError, place: KeyLines) -> UserError:
+    # One mistake at a time: the others may follow from it.
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"] if isinstance(part, str)]
-    key, name = (parts[0] if parts else ""), ".".join(parts[:2])
+    # Without a place, the mistake is in the combination of keys.
+    key = ""
+    received = "other values"
+    if parts:
+        key = parts[0]
+        received = shown(first["input"])
+    name = ".".join(parts[:2])
     if first["type"] == "missing":
         return UserError(
             f"{name} in a site profile",
@@ -438,7 +469,7 @@ def _wrong(error: ValidationError, place: KeyLines) -> UserError:
     )
     return UserError(
         f"{kinds.get(first['type'], expected)} for {name or 'the site profile'}",
-        f"{shown(first['input']) if key else 'other values'}{place.of(key)}",
+        f"{received}{place.of(key)}",
         f"Correct the value; {_INIT}",
     )
 
@@ -454,15 +485,15 @@ def _with_paths(site: Site, base: Path) -> Site:
     if site.scratch:
         changes["scratch"] = os.path.expanduser(site.scratch)
     if site.container:
-        image = site.container
+        binds = []
+        for bind in site.container.binds:
+            # "SOURCE:DESTINATION:OPTIONS", as apptainer reads it.
+            binds.append(":".join(map(os.path.expanduser, bind.split(":"))))
         container = {
-            "image": _absolute_path(image.image, base),
-            "binds": tuple(
-                ":".join(map(os.path.expanduser, bind.split(":")))
-                for bind in image.binds
-            ),
+            "image": _absolute_path(site.container.image, base),
+            "binds": tuple(binds),
         }
-        changes["container"] = image.model_copy(update=container)
+        changes["container"] = site.container.model_copy(update=container)
     return site.model_copy(update=changes)
 
 

@@ -58,7 +58,9 @@ class Wrapper:
 
     def __init__(self, queue: Queue, folder: Path, requeues: int) -> None:
         self._queue, self._folder = queue, folder
-        self._most = requeues if queue.requeues else 0
+        self._most = 0
+        if queue.requeues:
+            self._most = requeues
         self._submission = os.environ.get("SCALESTUDY_SUBMISSION", "")
         self._run = RunFolder(folder, self._submission)
         self._own = f"{self._submission} {queue.own_job()}\n"
@@ -72,6 +74,7 @@ class Wrapper:
             warn_after: Seconds after which to ask the run to stop; 0 if the queue does that.
         """
         job = self._queue.own_job()
+        # First of all: from here on, the queue's signals would end this process by default.
         signal.signal(signal.SIGUSR1, self._stop)
         signal.signal(signal.SIGTERM, self._stop)
         if self._submission and not self._claim():
@@ -81,9 +84,12 @@ class Wrapper:
             return 1
         self._clear()
         _say(f"job {job} on {socket.gethostname()} of {self._queue.own_nodes()}")
-        allocation = self._queue.own_allocation() if self._submission else None
+        allocation = None
+        if self._submission:
+            allocation = self._queue.own_allocation()
         self._record(allocation)
         code = self._watch(command, warn_after)
+        # The study may have been submitted again meanwhile, or a requeued job have been started twice.
         if self._submission and not self._is_ours():
             _say(f"ended with exit code {code}; the folder has become another job's")
             return 1
@@ -119,6 +125,7 @@ class Wrapper:
             self._run.refuse_other_job()
             began = self._folder / "began"
             try:
+                # "x" creates the file for one job only, on NFS too (version 3 and later).
                 with open(began, "x") as file:
                     file.write(self._own)
             except FileExistsError:
@@ -144,10 +151,10 @@ class Wrapper:
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Ask the run to stop, before the time limit (USR1) or because the queue ends the job (TERM)."""
         self._terminated |= number == signal.SIGTERM
-        print(
-            "asked to stop (SIGTERM)" if number == signal.SIGTERM else "asked to stop",
-            flush=True,
-        )
+        words = "asked to stop"
+        if number == signal.SIGTERM:
+            words += " (SIGTERM)"
+        print(words, flush=True)
         with contextlib.suppress(OSError, RunError):
             self._run.ask_to_stop()
 
@@ -157,9 +164,13 @@ class Wrapper:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         except OSError as error:
             print(f"{command[0]}: {error.strerror}", flush=True)
+            # As a shell ends that does not find a command.
             return 127
-        warn_at = time.monotonic() + warn_after if warn_after else float("inf")
+        warn_at = float("inf")
+        if warn_after:
+            warn_at = time.monotonic() + warn_after
         hang = self._hang_detector()
+        # Polled: a blocking wait would be resumed after a signal, and could not watch for hangs.
         while process.poll() is None:
             time.sleep(POLL)
             if time.monotonic() >= warn_at:
@@ -173,9 +184,9 @@ class Wrapper:
                 with contextlib.suppress(OSError, RunError):
                     self._run.write_hang(silence)
                 _end(process)
-        return (
-            process.returncode if process.returncode >= 0 else 128 - process.returncode
-        )
+        if process.returncode < 0:
+            return 128 - process.returncode
+        return process.returncode
 
     def _hang_detector(self) -> HangDetector | None:
         """Return a detector of hanging ranks; None for a job of `check`, which has no point."""
@@ -196,6 +207,7 @@ class Wrapper:
             # A cancelled job must not come back; a preempted one is started again by the queue.
             if not self._queue.is_running():
                 self._run.forget_stop()
+                # As the signal would have ended this process without a handler.
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 os.kill(os.getpid(), signal.SIGTERM)
             if self._run.stopped():
@@ -207,7 +219,9 @@ class Wrapper:
             return 1
         self._run.forget_stop()
         words = f"stopped at a checkpoint in epoch {stopped.epoch} after step {stopped.step}"
-        return None if self._put_back(words) else STOPPED_EXIT_CODE
+        if self._put_back(words):
+            return None
+        return STOPPED_EXIT_CODE
 
     def _put_back(self, words: str) -> bool:
         """Requeue the job, if possible and not done too often; return whether that succeeded.
@@ -218,8 +232,11 @@ class Wrapper:
             _say(f"{words}; queued again")
             return True
         count = self._run.requeues().partition(" ")[0]
-        number = int(count) + 1 if count.isdigit() else 1
+        number = 1
+        if count.isdigit():
+            number = int(count) + 1
         if number <= self._most:
+            # Before the queue is asked, which may end this process while it answers.
             write_atomically(
                 self._folder / "requeues", f"{number} of {self._most}\n", durable=False
             )
