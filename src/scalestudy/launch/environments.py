@@ -124,6 +124,7 @@ def _lacking(
 ) -> UserError | None:
     """Return an error if the packages of an environment lack what the engine and these libraries need."""
     theirs, ours = built.packages.get("scalestudy", "none"), version()
+    # Where this process runs from a source tree, the other one imports the same tree: see `variables_of`.
     if own_source() is None and theirs != ours:
         return UserError(
             f"Scalestudy {ours}, as here, in {key}",
@@ -135,6 +136,7 @@ def _lacking(
             action = f"With {python_of(folder)}: {engine.install}"
             return UserError(f"{needed.label} in {key}", f"{folder} without it", action)
     for name in libraries:
+        # Package indexes take - and _ for the same, and large letters for small ones.
         if name.replace("_", "-").lower() in built.packages:
             continue
         action = f"Install {name} there."

@@ -173,6 +173,7 @@ class Connection:
     def _read(self, output: BinaryIO) -> None:
         for line in output:
             text = line.decode(errors="replace")
+            # Other lines come from start-up files of the host's shell.
             if text.startswith(PREFIX):
                 with contextlib.suppress(ValidationError):
                     self._answers.put(ANSWER.validate_json(text.removeprefix(PREFIX)))
@@ -186,6 +187,7 @@ class Connection:
                 self._errors.append(line)
 
     def _beat(self) -> None:
+        # An agent cannot see that this machine has lost its power: TCP keeps such a connection open.
         while not self._closed.wait(BEAT):
             self._write(b"\n")
 
@@ -299,6 +301,7 @@ class HostProcesses(ProcessGroup):
             self._lost[connection.host] = (
                 f"host {connection.host} was lost ({error.received})"
             )
+        # Nobody will ever tell how these have ended.
         for rank in ranks:
             if not self.ended(rank):
                 self._end(rank, SSH_FAILED)

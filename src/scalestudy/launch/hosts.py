@@ -72,6 +72,7 @@ def parse_hosts(hosts: Sequence[str] | None, where: str = "") -> tuple[ListedHos
             slots = int(match[2])
         found.append(ListedHost(match[1], slots))
     names = [host.name for host in found]
+    # A host that is listed twice would be asked to reserve its cores twice.
     for name in names:
         if names.count(name) > 1:
             action = "Give its number of workers instead, as lab2:4."
@@ -181,6 +182,7 @@ def ask_hosts(hosts: tuple[ListedHost, ...]) -> Hosts:
                 raise UserError(answer.expected, answer.received, answer.action)
             facts.append(answer)
     for host, answer in zip(hosts, facts, strict=True):
+        # Versions may differ in what launcher, agent and worker tell each other.
         if answer.version != scalestudy.__version__:
             raise UserError(
                 f"Scalestudy {scalestudy.__version__} on {host.name}, as here",

@@ -19,6 +19,7 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
         if (
             run.checkpoint.exists()
             and (
+                # Without a record, the launcher itself was killed.
                 failure is None
                 or failure.rank is None
                 or failure.signal in FROM_OUTSIDE
@@ -26,8 +27,11 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
             and run.point().same_as(point)
             and not (run.path / "job.json").exists()
         ):
+            # From now on, the run is alive as long as this process.
             run.write_launcher_process()
+            # Heartbeats of the last attempt would be taken for those of this one.
             run.forget_signs()
+            # Limits such as progress_timeout may have been changed since.
             write_point(run.path / "point.json", point)
             run.forget_stop()
             (run.path / "failure.json").unlink(missing_ok=True)

@@ -1,19 +1,13 @@
 """A job as its queue reports it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from scalestudy.store.records import Record
-
-if TYPE_CHECKING:
-    pass
 
 WAITING = {
     "PENDING",
     "CONFIGURING",
     "REQUEUED",
     "REQUEUE_FED",
+    # A site's epilog or an administrator has put the job back, and holds it there.
     "REQUEUE_HOLD",
     "SPECIAL_EXIT",
     "RESV_DEL_HOLD",
@@ -22,6 +16,7 @@ WAITING = {
 """States of a job that is not over and does not run."""
 RUNNING = {
     "RUNNING",
+    # Its processes end: a checkpoint may still be written.
     "COMPLETING",
     "SUSPENDED",
     "STOPPED",
@@ -39,6 +34,7 @@ ENDED = {
     "NODE_FAIL",
     "OUT_OF_MEMORY",
     "PREEMPTED",
+    # A sibling of the job has started on another cluster of a federation.
     "REVOKED",
     "TIMEOUT",
 }

@@ -67,6 +67,7 @@ class PointStatus:
         """Who else used the cores of a finished run, so that its times are too long; "" if nobody did."""
         if self.result is None or self.run is None:
             return ""
+        # A point that was planned oversubscribed is not disturbed by it: its times never count.
         if self.result.oversubscribed and not self.point.oversubscribed:
             return self.result.oversubscribed
         noted = self.run.disturbance()
@@ -279,6 +280,7 @@ def take_steps(
             try:
                 on_step(taken)
             except KeyboardInterrupt as interrupt:
+                # Without this, `closing` would end the workers too, but not tell it from an error here.
                 steps.throw(interrupt)
                 raise
 

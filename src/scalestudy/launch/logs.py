@@ -39,6 +39,7 @@ def log_files(
     if job:
         return [("", job_log)] if job_log else []
     logs = _rank_logs(run)
+    # Where no rank has started, only the job's log can say why.
     if rank is None and job_log and not any(map(_is_filled, logs.values())):
         return [("[job] ", job_log)]
     found = []
@@ -83,6 +84,7 @@ def _filled_lines(file: Path | None, count: int) -> list[str]:
     if file is None:
         return []
     try:
+        # Programs of other languages write what they like, and a kill may cut a character in two.
         text = file.read_text(errors="replace")
     except OSError:
         return []
@@ -132,11 +134,14 @@ def last_words(run: RunFolder) -> tuple[int | None, list[str]]:
             lines = []
         if not _NO_CAUSE.match(line):
             lines.append(line)
+    # A launcher such as srun tells there that a rank has ended, not why.
     if all(_NOISE.match(line) for line in lines):
         words = last_lines(run, "rank-0", SEARCHED_LINES)
         if words:
-            alone = len(list((run.path / "logs").glob("rank-*.log"))) == 1
-            return 0 if alone else None, words
+            # With several ranks, the last lines of rank 0 may be a consequence.
+            if len(list((run.path / "logs").glob("rank-*.log"))) == 1:
+                return 0, words
+            return None, words
     if lines:
         return None, lines[-SEARCHED_LINES:]
     return None, _filled_lines(_early_log(run), SEARCHED_LINES)

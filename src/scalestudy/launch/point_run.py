@@ -89,7 +89,8 @@ def read_status(
         ended = answer.ended.get(job.job)
     derived = derive(files, view, now=now, reported=reported, ended=ended)
     status = PointStatus(point_run.point, derived.state, run=run, job=job, view=view)
-    if derived.over and run.result():  # it may have appeared since the files were read
+    if derived.over and run.result():
+        # It may have appeared since the files were read, before the queue was asked.
         status = replace(status, state="done")
     end = None
     if status.state == "done":
@@ -128,6 +129,7 @@ def _believable_view(run: RunFolder, view: JobView | None) -> JobView | None:
         # A queue may hide the jobs of others, so that only the job's own user can tell that it has ended.
         return None
     if run.cancelled.exists():
+        # A queue without accounting forgets a job minutes after its end, and how it ended.
         return view.model_copy(update={"state": "CANCELLED"})
     return view
 

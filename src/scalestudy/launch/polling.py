@@ -60,6 +60,7 @@ class Answers(Record):
         progress: Mapping[str, float] | None = None,
     ) -> "Answers":
         """Return the answers updated with a new one; `progress` is what the jobs had reported before it."""
+        # Longer while nothing changes: each query loads the one controller that all users share.
         interval = min(self.interval * 1.5, LONGEST)
         ended = {}
         for job, view in views.items():
@@ -115,6 +116,7 @@ def poll(
     except QUEUE_ERRORS as error:
         if must:
             raise
+        # The time of the attempt is kept, so that other processes do not ask at once, too.
         answers = answers.unanswered(error.received, now=now)
     else:
         answers = answers.answered(views, now=now, progress=progress)
@@ -132,6 +134,7 @@ def answers_file(folder: Path, queue: str) -> Path:
 def read_answers(folder: Path, queue: str) -> Answers:
     """Return the last answers; empty ones, which are due at once, if there are none that can be read."""
     answers = read_record(answers_file(folder, queue), Answers).record
+    # NaN compares with nothing: the queue would never be due.
     if answers is None or not math.isfinite(answers.tried):
         return Answers()
     return answers

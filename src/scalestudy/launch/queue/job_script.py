@@ -38,6 +38,7 @@ def literal(text: str) -> str:
         if 32 <= byte < 127 and byte not in b"\\'":
             quoted += chr(byte)
         else:
+            # bash takes at most two digits after \x: what follows cannot become part of it.
             quoted += f"\\x{byte:02x}"
     return f"$'{quoted}'"
 
@@ -90,6 +91,7 @@ def render_script(job: JobScript, queue: Queue) -> str:
     """
     from jinja2 import Environment, StrictUndefined
 
+    # A misspelt variable of the template must be an error, not an empty word of a script.
     environment = Environment(
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -166,6 +168,7 @@ def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
     if site.modules:
         new = ' || ! grep -qx "$name" <<<"$inherited"'
     command = f"mpirun -n {layout.tasks} --map-by ppr:{layout.tasks_per_node}:node"
+    # By default, Open MPI binds each rank, to as little as one core, and all its threads with it.
     command += " --rank-by slot --bind-to none"
     for options in (more, *site.starter_options):
         if options:
@@ -180,6 +183,7 @@ def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
         '    launch+=(-x "$name")',
         "  fi",
         "done",
+        # Open MPI refuses to start for root, as in containers.
         'if [ "$(id -u)" = 0 ]; then launch+=(--allow-run-as-root); fi',
         f'"${{launch[@]}}" {WORKER}',
     ]
@@ -188,6 +192,7 @@ def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
 def _wrapper(job: JobScript, queue: Queue) -> list[str]:
     """Return the command of the job wrapper, which runs on the first node, outside of any container."""
     limit = job.layout.seconds
+    # PBS sends no signal before the time limit, so that the wrapper itself measures the time.
     warn_after = 0
     if limit is not None and not queue.warns:
         warn_after = limit - job.site.warning(limit)

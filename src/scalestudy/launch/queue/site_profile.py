@@ -92,6 +92,7 @@ def notation(total: int | None) -> str:
     """Convert seconds to Slurm's notation, rounded up to a minute, which is Slurm's resolution."""
     if total is None:
         return "UNLIMITED"
+    # Up, since a limit of 0 minutes would mean none.
     minutes = -(-total // 60)
     days, minutes = divmod(minutes, 24 * 60)
     clock = f"{minutes // 60:02}:{minutes % 60:02}:00"
@@ -301,6 +302,7 @@ class Site(StrictModel):
         """Return this site with another environment or container image; unchanged for None."""
         if place is None:
             return self
+        # The path is known here: no shell of a node may expand it.
         path = place.replace("$", "$$")
         if not is_image(place):
             return self.model_copy(update={"environment": path, "container": None})
@@ -318,6 +320,7 @@ class Site(StrictModel):
 
     def warning(self, limit: int) -> int:
         """Return how many seconds before its time limit (in seconds) a job is asked to stop."""
+        # With a limit shorter than the lead, a job would be asked to stop as it starts.
         return min(self.signal_lead, limit // 2)
 
     @property
