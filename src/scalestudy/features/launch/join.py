@@ -70,19 +70,28 @@ def torchrun_variables(
         "TORCHELASTIC_MAX_RESTARTS": 0,
         "TORCHELASTIC_USE_AGENT_STORE": False,
     }
-    interface = interface_of(placement, address)
+    set_here = {name: str(value) for name, value in values.items()}
     chosen = {"OMP_NUM_THREADS": str(len(cores.granted()))}
-    chosen |= {"GLOO_SOCKET_IFNAME": interface} if interface else {}
-    return {name: str(value) for name, value in values.items()} | {
-        name: value for name, value in chosen.items() if name not in variables
-    }
+    interface = interface_of(placement, address)
+    if interface:
+        # By itself, Gloo takes the interface of the host's name, which may be the loopback.
+        chosen["GLOO_SOCKET_IFNAME"] = interface
+    for name, value in chosen.items():
+        # The user's own choice stays.
+        if name not in variables:
+            set_here[name] = value
+    return set_here
 
 
 def main_file(modules: Mapping[str, Any] = sys.modules) -> Path | None:
     """Return the file of the running script; None in a notebook or at a prompt."""
-    main = modules.get(SPAWNED) if _imports_anew(modules) else modules.get("__main__")
+    main = modules.get("__main__")
+    if _imports_anew(modules):
+        main = modules.get(SPAWNED)
     file = getattr(main, "__file__", None)
-    return Path(file) if file else None
+    if not file:
+        return None
+    return Path(file)
 
 
 def is_helper(modules: Mapping[str, Any] = sys.modules) -> bool:
@@ -150,11 +159,16 @@ def start_of(variables: Mapping[str, str], modules: Mapping[str, Any]) -> Start:
     Raises:
         UserError: The script trains with no framework that can be measured.
     """
-    placement = _kept[0] if _kept else resolve(variables)
+    if _kept:
+        placement = _kept[0]
+    else:
+        placement = resolve(variables)
     strategy = variables.get(STRATEGY)
     if strategy is None:
         file = main_file(modules)
-        strategy = find_strategy(file).name if file else SCRIPT_STRATEGY
+        strategy = SCRIPT_STRATEGY
+        if file:
+            strategy = find_strategy(file).name
     workers = int(variables.get(WORKERS) or placement.size)
     device = variables.get(DEVICE)
     return Start(placement, device or "auto", strategy, workers, device is not None)  # type: ignore[arg-type]
@@ -176,11 +190,15 @@ def session_of(start: Start, *, alone: bool = False) -> Any:
         return session(placement, None, alone=True)
     gpus = gpus_of_start(start)
     # A launched Keras script may see its own GPU alone: `script_process` has checked them before.
-    checked = gpus if kind.name == SCRIPT_STRATEGY else None
+    checked = None
+    if kind.name == SCRIPT_STRATEGY:
+        checked = gpus
     check_placement(placement, strategy=kind, workers=start.workers, gpus=checked)
     if placement.size > 1:
         os.environ.update(torchrun_variables(placement))
-    place = None if gpus is None else placement.gpu_place(gpus)
+    place = None
+    if gpus is not None:
+        place = placement.gpu_place(gpus)
     return session(placement, place, alone=alone)
 
 

@@ -47,7 +47,10 @@ def find_strategy(file: Path, asked: str | None = None) -> Found:
     """
     files = list(source_files(str(file.absolute())).values())
     words = _all_words(files)
-    found = Found(asked) if asked else _named(file, files, words)
+    if asked:
+        found = Found(asked)
+    else:
+        found = _named(file, files, words)
     return found._replace(chooses_gpu=not words.isdisjoint(CHOOSES_GPU))
 
 
@@ -57,7 +60,9 @@ def _named(file: Path, files: Sequence[Path], words: set[str]) -> Found:
     engines: set[str] = set()
     for source in files:
         packages |= find_packages(source)
-        engines |= {engine_of_script(source).name} if find_engines(source) else set()
+        # A module beside the script may train with no framework at all.
+        if find_engines(source):
+            engines.add(engine_of_script(source).name)
     names = _named_strategies(words)
     if "torch" in engines and not names:
         return Found(SCRIPT_STRATEGY)
@@ -95,11 +100,11 @@ def _rows() -> list[Traits]:
 
 def _named_strategies(words: set[str]) -> list[str]:
     """Return the startable strategies whose classes a script names."""
-    return [
-        row.name
-        for row in _rows()
-        if row.starts_scripts and not words.isdisjoint(row.script_classes)
-    ]
+    named = []
+    for row in _rows():
+        if row.starts_scripts and not words.isdisjoint(row.script_classes):
+            named.append(row.name)
+    return named
 
 
 def _alone() -> str:
@@ -207,14 +212,17 @@ def find_modules(file: Path) -> set[str]:
     """Return the full names of the modules that a file imports."""
     tree = parse_or_none(file)
     modules: set[str] = set()
-    for node in ast.walk(tree) if tree else ():
+    if tree is None:
+        return modules
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            modules |= {alias.name for alias in node.names}
+            for alias in node.names:
+                modules.add(alias.name)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            modules |= {
-                node.module,
-                *(f"{node.module}.{alias.name}" for alias in node.names),
-            }
+            modules.add(node.module)
+            # What is imported from a package may be a module, too.
+            for alias in node.names:
+                modules.add(f"{node.module}.{alias.name}")
     return modules
 
 
@@ -229,7 +237,9 @@ def _words(file: Path) -> set[str]:
     """Return the names, attributes, imported packages and texts of a file, without its comments."""
     tree = parse_or_none(file)
     words: set[str] = set()
-    for node in ast.walk(tree) if tree else ():
+    if tree is None:
+        return words
+    for node in ast.walk(tree):
         match node:
             case ast.Name():
                 words.add(node.id)
