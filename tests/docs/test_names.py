@@ -614,3 +614,23 @@ def strings(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
+
+
+def test_functions_and_files_that_the_architecture_lists_exist():
+    package = SOURCE / "scalestudy"
+    text = (PROJECT / "docs" / "explanation" / "architecture.md").read_text("utf-8")
+    listed = re.findall(r"\| `(\w+)` \| `([\w/]+\.py)` \|", text)
+    missing = []
+    for name, file in listed:
+        tree = ast.parse((package / file).read_text("utf-8"))
+        defined = {getattr(node, "name", "") for node in ast.walk(tree)}
+        if name not in defined:
+            missing.append(f"{name} in {file}")
+    for file in re.findall(r"`([\w/.-]+\.(?:py|toml|j2))`", text):
+        places = (package, PROJECT, package / "features")
+        if not any((place / file).exists() for place in places):
+            known = [*package.rglob(file)]
+            if "/" in file or not known:
+                missing.append(file)
+    assert len(listed) > 20
+    assert not missing
