@@ -28,6 +28,9 @@ from scalestudy.util.errors import UserError
 MOST_CHARACTERS = 1000
 """Largest number of characters of a title or a description."""
 _INIT = "`scalestudy docs reference/study-file` lists every key with its default."
+_NAME = re.compile(r"[^\W_][\w .,+=@-]{0,99}")
+_BARE = re.compile(r"[-+0-9.e_]+|true|false")
+"""What TOML writes without quotes: a number, or a truth value."""
 
 
 def load_study(path: str | Path) -> Study:
@@ -71,10 +74,9 @@ class _Parser:
         for key in table:
             if key not in keys.TOP_KEYS:
                 self._unknown(key, key, "", keys.TOP_KEYS)
-        sections = {
-            name: self._section(name, self._table(table, name))
-            for name in keys.ALL_SECTIONS
-        }
+        sections = {}
+        for name in keys.ALL_SECTIONS:
+            sections[name] = self._section(name, self._table(table, name))
         sweep = self._sweep(self._table(table, "sweep"))
         for name in sweep["other"]:
             section, key = name.split(".")
@@ -89,12 +91,14 @@ class _Parser:
                 )
         defaults = task_defaults(self._task(table))
         sweep["strategy"] = self._strategies(defaults, sweep.get("strategy"))
-        top = {
+        top: dict[str, Any] = {
             "name": self._name(table),
             "task": defaults.task,
             "quality_margin": self._margin(table),
-            **{key: self._words(table, key) for key in TEXTS if key in table},
         }
+        for key in TEXTS:
+            if key in table:
+                top[key] = self._words(table, key)
         study = Study.model_validate({**top, "sweep": sweep, **sections})
         return study.placed(self.place)
 
@@ -110,9 +114,10 @@ class _Parser:
         for key in table:
             if key not in known:
                 self._unknown(key, f"{section}.{key}", section, known)
-        return {
-            key: self._value(f"{section}.{key}", value) for key, value in table.items()
-        }
+        values = {}
+        for key, value in table.items():
+            values[key] = self._value(f"{section}.{key}", value)
+        return values
 
     def _sweep(self, table: dict[str, Any]) -> dict[str, Any]:
         lists: dict[str, Any] = {}
@@ -215,10 +220,9 @@ class _Parser:
             self._wrong(expected, value, at, action)
 
     def _name(self, table: dict[str, Any]) -> str:
-        name = self._expanded(table.get("name", self.path.stem), "name", "name")
-        if not isinstance(name, str) or not re.fullmatch(
-            r"[^\W_][\w .,+=@-]{0,99}", name
-        ):
+        written = table.get("name", self.path.stem)
+        name = self._expanded(written, "name", "name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             expected = "a name that is valid as a folder (letters, digits and .,+=@-, a letter or digit first)"
             self._wrong(expected, name, "name", 'Write name = "my-study".')
         return name
@@ -230,13 +234,15 @@ class _Parser:
                 "a task at the top of the file", "none", "task", action, literal=True
             )
         task = self._expanded(table["task"], "task", "task")
-        known = [*TASKS.names(), *(f"{PREFIX}{name}" for name in applications())]
+        models = [f"{PREFIX}{name}" for name in applications()]
+        known = [*TASKS.names(), *models]
         # Without Keras here, as on a login node, none of its models is known.
-        unknown_here = not applications() and str(task).startswith(PREFIX)
+        unknown_here = not models and str(task).startswith(PREFIX)
         if task in known or (isinstance(task, str) and unknown_here):
             return str(task)
         if not isinstance(task, str) or not task.endswith(".py"):
-            names = [f'"{name}"' for name in (*TASKS.names(), f"{PREFIX}MODEL")]
+            choices = [*TASKS.names(), f"{PREFIX}MODEL"]
+            names = [f'"{name}"' for name in choices]
             expected = f"{', '.join(names)} or the path of a Python file for task"
             action = _did_you_mean(task, known, "Name a task, or a file ending in .py.")
             self._wrong(expected, task, "task", action)
@@ -279,14 +285,15 @@ class _Parser:
         return given
 
     def _refuse_two_engines(self, task: str, found: list[str]) -> NoReturn:
-        choices = " or ".join(f'engine = "{name}"' for name in found)
-        *first, last = found
+        choices = [f'engine = "{name}"' for name in found]
+        labels = map(label_of, found)
+        first, *_, last = found
         self._wrong(
-            f"{choices} in the task file, which imports modules of {' and '.join(map(label_of, found))}",
+            f"{' or '.join(choices)} in the task file, which imports modules of {' and '.join(labels)}",
             f"none in {task}",
             "task",
             f'Write engine = "{last}" in it if {label_of(last)} computes its model or its loss, else'
-            f' engine = "{first[0]}".',
+            f' engine = "{first}".',
             literal=True,
         )
 
@@ -301,8 +308,10 @@ class _Parser:
 
     def _margin(self, table: dict[str, Any]) -> QualityMargin | None:
         key = "quality_margin"
+        if key not in table:
+            return None
         try:
-            return QualityMargin.parse(table[key]) if key in table else None
+            return QualityMargin.parse(table[key])
         except ValueError as error:
             action = 'Write quality_margin = 0.01, or quality_margin = "2 %".'
             self._wrong(f"{error} for {key}", table[key], key, action)
@@ -329,9 +338,10 @@ class _Parser:
         literal: bool = False,
     ) -> NoReturn:
         seen = received if literal else keys.shown(received)
-        raise UserError(
-            expected, f"{seen}{self.place.at(at, at.rpartition('.')[0])}", action
-        )
+        section, _, _ = at.rpartition(".")
+        # The line of the section, where the key is one that the file lacks.
+        where = self.place.at(at, section)
+        raise UserError(expected, f"{seen}{where}", action)
 
 
 def _flatten(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -352,17 +362,22 @@ def _is_value(name: str, given: Any) -> bool:
 
 
 def _did_you_mean(word: Any, known: list[str], otherwise: str) -> str:
-    close = keys.suggestion(word, known) if isinstance(word, str) else None
-    return f'Did you mean "{close}"?' if close else otherwise
+    if not isinstance(word, str):
+        return otherwise
+    close = keys.suggestion(word, known)
+    if not close:
+        return otherwise
+    return f'Did you mean "{close}"?'
 
 
 def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
     if section and key in keys.TOP_KEYS:
         return f"`{key}` belongs at the top of the file, before the first [section]."
-    keys_of = {
-        name: tuple(model.model_fields) for name, model in keys.ALL_SECTIONS.items()
-    }
-    for owner, names in (keys_of | {"sweep": keys.SWEEP_KEYS}).items():
+    keys_of: dict[str, tuple[str, ...]] = {}
+    for name, model in keys.ALL_SECTIONS.items():
+        keys_of[name] = tuple(model.model_fields)
+    owners = keys_of | {"sweep": keys.SWEEP_KEYS}
+    for owner, names in owners.items():
         if key in names and owner != section:
             return f"`{key}` belongs in [{owner}]."
     if section in ("", "launch", "sweep") and key in keys.SITE_KEYS:
@@ -373,8 +388,10 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
             " `tasks_per_node` in the site profile."
         )
     # The section that it was written in first.
-    for name, names in ({section: known} | keys_of).items():
-        close = keys.suggestion(key.rpartition(".")[2], names)
+    _, _, last = key.rpartition(".")
+    own_first = {section: known} | keys_of
+    for name, names in own_first.items():
+        close = keys.suggestion(last, names)
         if close:
             where = "" if name == section else f" in [{name}]"
             return f"Did you mean `{close}`{where}?"
@@ -384,10 +401,12 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
 def _repair(name: str, value: Any) -> str:
     words = keys.choices(name)
     if isinstance(value, str):
-        strategy = named(value) if name == "sweep.strategy" else None
+        strategy = None
+        if name == "sweep.strategy":
+            strategy = named(value)
         if strategy:
             return f'Write "{strategy}", the name of {value} here.'
-        if not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
+        if not words and _BARE.fullmatch(value):
             return f"Write {value} without quotes."
     in_section = not name.startswith("sweep.")
     if isinstance(value, list) and in_section and not _takes_list(name):

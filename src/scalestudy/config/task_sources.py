@@ -21,6 +21,7 @@ FOLDER = "sources"
 ABOVE = 2
 """Folders above its own in which a file that changes `sys.path` finds modules."""
 _INSTALLED = {"site-packages", "dist-packages"}
+_WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def source_files(task: str, read: str | None = None) -> dict[str, Path]:
@@ -34,7 +35,9 @@ def source_files(task: str, read: str | None = None) -> dict[str, Path]:
         The task file, `read`, and the modules that they import from their folder, from PYTHONPATH or from a
         package installed as editable, by a path that does not depend on where the study lies.
     """
-    found = {} if has_name(task) else _with_imports(Path(task))
+    found: dict[str, Path] = {}
+    if not has_name(task):
+        found = _with_imports(Path(task))
     if read is not None and read != task:
         for name, file in _with_imports(Path(read)).items():
             found[f"read/{name}"] = file
@@ -76,7 +79,10 @@ def refuse_edited(point: Point) -> None:
     """
     # The worker imports what is on disk now, not what was when the run was planned.
     files = source_files(point.task, point.data.read)
-    now = digests({name: files[name] for name in point.sources.keys() & files.keys()})
+    stored = {}
+    for name in point.sources.keys() & files.keys():
+        stored[name] = files[name]
+    now = digests(stored)
     edited = []
     for name in sorted(now):
         if now[name] != point.sources[name]:
@@ -119,10 +125,12 @@ def _import_folders(file: Path) -> list[str]:
 
 
 def _names_sys_path(tree: ast.Module) -> bool:
-    return any(
-        isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path"
-        for node in ast.walk(tree)
-    )
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        if ast.unparse(node) == "sys.path":
+            return True
+    return False
 
 
 def _local(module: str, folders: Sequence[str]) -> Iterator[tuple[str, Path, str]]:
@@ -133,10 +141,12 @@ def _local(module: str, folders: Sequence[str]) -> Iterator[tuple[str, Path, str
     while spec is not None:
         if spec.origin is not None and spec.origin.endswith(".py"):
             path = "/".join(parts)
+            file = Path(spec.origin)
+            # Relative imports start at the package: itself, or the one around a module.
             if spec.submodule_search_locations is not None:
-                yield f"{path}/__init__.py", Path(spec.origin), ".".join(parts)
+                yield f"{path}/__init__.py", file, ".".join(parts)
             else:
-                yield f"{path}.py", Path(spec.origin), ".".join(parts[:-1])
+                yield f"{path}.py", file, ".".join(parts[:-1])
         if not inner:
             return
         parts.append(inner.pop(0))
@@ -169,8 +179,10 @@ def _is_installed(place: Path) -> bool:
     """Whether a module or package lies among installed ones, also where pip has put them by --target."""
     if _INSTALLED.intersection(place.parts):
         return True
-    around = place.parent.parent if place.name == "__init__.py" else place.parent
-    return next(around.glob("*.dist-info"), None) is not None
+    around = place.parent
+    if place.name == "__init__.py":
+        around = around.parent
+    return any(around.glob("*.dist-info"))
 
 
 def _comparable(file: Path) -> bytes:
@@ -178,15 +190,18 @@ def _comparable(file: Path) -> bytes:
     tree = parse_or_none(file)
     if tree is None:
         return contents(file)
-    return repr(_plain(_without_docstrings(tree))).encode()
+    plain = _plain(_without_docstrings(tree))
+    return repr(plain).encode()
 
 
 def _plain(node: Any) -> Any:
     """Return a syntax tree as tuples, without the empty fields that versions of Python add."""
     if isinstance(node, list):
         return tuple(map(_plain, node))
+    if node is None:
+        return None
     if not isinstance(node, ast.AST):
-        return None if node is None else repr(node)
+        return repr(node)
     plain: list[Any] = [type(node).__name__]
     for name, child in ast.iter_fields(node):
         value = _plain(child)
@@ -198,10 +213,10 @@ def _plain(node: Any) -> Any:
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
-        if isinstance(
-            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        ):
-            match node.body:
-                case [ast.Expr(value=ast.Constant(value=str())), *others]:
-                    node.body = others or [ast.Pass()]
+        if not isinstance(node, _WITH_DOCSTRING):
+            continue
+        match node.body:
+            case [ast.Expr(value=ast.Constant(value=str())), *others]:
+                # A body of a docstring alone does nothing, like `pass`.
+                node.body = others or [ast.Pass()]
     return tree

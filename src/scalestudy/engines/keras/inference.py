@@ -26,7 +26,7 @@ class Evaluation(ABC):
         self._start: dict[str, list[NDArray[Any]]] = {}
         for name, metric in task.metrics.items():
             values = map(keras.ops.convert_to_numpy, metric.variables)
-            self._start[name] = [np.asarray(value) for value in values]
+            self._start[name] = list(map(np.asarray, values))
 
     @abstractmethod
     def sums(self, call: Call) -> list[Any]:
@@ -70,7 +70,8 @@ class Evaluation(ABC):
         for name, metric in self._task.metrics.items():
             starts = self._start[name]
             for variable, start in zip(metric.variables, starts, strict=True):
-                variable.assign(np.asarray(start + next(remaining), variable.dtype))
+                value = start + next(remaining)
+                variable.assign(np.asarray(value, variable.dtype))
             yield name, metric
             # The next evaluation begins from zero.
             metric.reset_state()
@@ -83,13 +84,16 @@ class Evaluation(ABC):
         A single channel, or none, is the probability of the second of two classes. No variable is assigned,
         which could be a collective, so a single process may call this.
         """
-        name, metric = next(iter(self._task.metrics.items()))
+        ops = keras.ops
+        # The first metric is the one that decides.
+        name, *_ = self._task.metrics
+        metric = self._task.metrics[name]
         # They are unknown for a subclassed model.
         outputs: list[Any] = getattr(self._task.model, "outputs", [])
         if len(outputs) != 1:
             return None
-        shape = tuple(outputs[0].shape[1:])
-        tensor = keras.ops.convert_to_tensor
+        (output,) = outputs
+        shape = tuple(output.shape[1:])
         state = self.start(name)
         for part in targets:
             labels = tuple(part.shape[1:])
@@ -100,9 +104,12 @@ class Evaluation(ABC):
                 predicted = answer[1]
             answers = np.broadcast_to(predicted, (len(part), *shape))
             state = metric.stateless_update_state(
-                state, tensor(part), tensor(answers, "float32")
+                state,
+                ops.convert_to_tensor(part),
+                ops.convert_to_tensor(answers, "float32"),
             )
-        return float(keras.ops.convert_to_numpy(metric.stateless_result(state)))
+        result = metric.stateless_result(state)
+        return float(ops.convert_to_numpy(result))
 
     def start(self, metric: str) -> list[Any]:
         """Return the initial values of a metric's variables as tensors."""
@@ -143,7 +150,8 @@ class KerasInference:
         self, inputs: NDArray[Any], targets: NDArray[Any], scale: float
     ) -> NDArray[np.float64]:
         true = keras.ops.convert_to_tensor(targets)
-        return _array(self._task.loss(true, self._outputs(inputs, scale)), "float64")
+        losses = self._task.loss(true, self._outputs(inputs, scale))
+        return _array(losses, "float64")
 
     def _outputs(self, inputs: NDArray[Any], scale: float) -> Any:
         stored = keras.ops.convert_to_tensor(inputs)
@@ -165,6 +173,7 @@ def open_inference(
     if path.endswith(".pt"):
         built = build_module(path, record)
         return KerasInference(built.model, lambda: built, within)
+    # Built only for losses: predictions need no more than the file.
     task = partial(load_task, record.task, DataInfo.of_record(record), record.rebuilt)
     return KerasInference(load_model(path, record), task, within)
 
@@ -181,4 +190,5 @@ def build_module(path: str, record: ModelRecord) -> Task:
 
 
 def _array(tensor: Any, dtype: str) -> NDArray[Any]:
-    return np.asarray(keras.ops.convert_to_numpy(keras.ops.cast(tensor, dtype)))
+    cast = keras.ops.cast(tensor, dtype)
+    return np.asarray(keras.ops.convert_to_numpy(cast))

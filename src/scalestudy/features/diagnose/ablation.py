@@ -48,6 +48,8 @@ JOINED: tuple[BlockName, ...] = ("whole", "without input", "without exchange")
 """Blocks of the point's own processes."""
 ALONE: tuple[BlockName, ...] = ("alone", "full", "reference")
 """Blocks that the first worker's process measures alone, before the block "together"."""
+FEWEST, MOST = 4, 400
+"""Minimum and maximum number of calls in a block."""
 POLL = 0.005
 """Seconds between two checks for a file of another process."""
 WARM = 2
@@ -108,8 +110,6 @@ class AblationTimes(Record):
         return [block for block in self.blocks if block.name == name]
 
 
-FEWEST, MOST = 4, 400
-"""Minimum and maximum number of calls in a block."""
 Train = Callable[[Call], SupportsFloat]
 
 

@@ -27,6 +27,20 @@ RUN_ID = "TORCHELASTIC_RUN_ID"
 """Set under torchrun; shows frameworks that their processes have been started for them."""
 SPAWNED = "__mp_main__"
 """Module name that multiprocessing gives to the script in a spawned process."""
+DEVICE = "SCALESTUDY_SCRIPT_DEVICE"
+"""Environment variables with which `scalestudy launch` configures its processes and their folders."""
+FOLDER = "SCALESTUDY_SCRIPT_FOLDER"
+OUT = "SCALESTUDY_SCRIPT_OUT"
+SEED = "SCALESTUDY_SCRIPT_SEED"
+STRATEGY = "SCALESTUDY_SCRIPT_STRATEGY"
+WORKERS = "SCALESTUDY_SCRIPT_WORKERS"
+"""Workers of a run whose one process has all."""
+ARGUMENTS = "SCALESTUDY_SCRIPT_ARGUMENTS"
+"""Those of the script, before their expressions are filled."""
+SOURCE = "SCALESTUDY_SCRIPT_SOURCE"
+"""Version of the script."""
+WEAK = "SCALESTUDY_SCRIPT_WEAK"
+"""Set if epochs grow with the workers on purpose."""
 
 
 def torchrun_variables(
@@ -102,29 +116,6 @@ def is_helper(modules: Mapping[str, Any] = sys.modules) -> bool:
 def _imports_anew(modules: Mapping[str, Any]) -> bool:
     """Return whether this process was spawned and imports the script as `SPAWNED` (elsewhere an alias)."""
     return getattr(modules.get(SPAWNED), "__name__", "") == SPAWNED
-
-
-DEVICE, FOLDER, OUT, SEED, STRATEGY, WORKERS, ARGUMENTS, SOURCE, WEAK = (
-    f"SCALESTUDY_SCRIPT_{name}"
-    for name in (
-        *(
-            "DEVICE",
-            "FOLDER",
-            "OUT",
-            "SEED",
-            "STRATEGY",
-            "WORKERS",
-            "ARGUMENTS",
-            "SOURCE",
-            "WEAK",
-        ),
-    )
-)
-"""Environment variables with which `scalestudy launch` configures its processes and their folders.
-
-ARGUMENTS are the script's before their expressions are filled, SOURCE its version, WORKERS those of a run
-whose one process has all, and WEAK is set if epochs grow with the workers on purpose.
-"""
 
 
 class Start(NamedTuple):
