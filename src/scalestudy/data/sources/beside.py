@@ -57,7 +57,11 @@ def _tables(tree: Tree) -> Iterator[str]:
     """Yield the keys for tables in the folder or its parent that name its images."""
     inside = [file for file in tree.others if file.parent == tree.root]
     above = sorted(tree.root.parent.glob("*.*"))
-    tables = [file for file in (*inside, *above) if file.suffix.lower() in TABLES]
+    tables = []
+    for file in (*inside, *above):
+        if file.suffix.lower() in TABLES:
+            tables.append(file)
+    # Only a few: the first lines of each are read.
     for table in tables[:_MOST_TABLES]:
         columns = columns_that_would_do(table, tree)
         if columns is not None:
@@ -80,7 +84,7 @@ def _keys(table: Path, columns: TableColumns) -> str:
     keys.append(f'label_column = "{first}"')
     written = ", ".join(keys)
     if others:
-        written += f" (or {join_first([repr(name) for name in others])})"
+        written += f" (or {join_first(list(map(repr, others)))})"
     return f"{written}, since {table.name} names these images in its column {columns.file!r}"
 
 
@@ -92,13 +96,15 @@ def _classes_in_names(tree: Tree) -> Iterator[str]:
         counts = _count_classes(pattern, names)
         if len(counts) > 1:
             found[pattern] = counts
-    if found:
-        pattern = min(found, key=lambda each: len(found[each]))
-        classes = []
-        for name, count in sorted(found[pattern].items()):
-            classes.append(f"{name} ({count})")
-        shown = join_first(classes)
-        yield f"label_pattern = '{pattern}', which finds classes in the names of the files: {shown}"
+    if not found:
+        return
+    # The fewest: a pattern that takes a number for a class finds many.
+    pattern = min(found, key=lambda each: len(found[each]))
+    classes = []
+    for name, count in sorted(found[pattern].items()):
+        classes.append(f"{name} ({count})")
+    shown = join_first(classes)
+    yield f"label_pattern = '{pattern}', which finds classes in the names of the files: {shown}"
 
 
 def _count_classes(pattern: str, names: list[str]) -> Counter[str]:
@@ -109,6 +115,7 @@ def _count_classes(pattern: str, names: list[str]) -> Counter[str]:
         if match is None:
             return Counter()
         counts[match[1]] += 1
+    # What is different in each name is a number of the file, not its class.
     if min(counts.values(), default=0) < _LEAST_OF_CLASS:
         return Counter()
     return counts

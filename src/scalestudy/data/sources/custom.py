@@ -53,9 +53,10 @@ def code_of_reading(path: Path) -> str:
         UserError: If the file cannot be read, is not valid Python, or defines no `read`.
     """
     module = parse(path, "a Python file that reads the data")
-    names = {
-        getattr(node, "name", getattr(node, "id", None)) for node in ast.walk(module)
-    }
+    names = set()
+    for node in ast.walk(module):
+        # Definitions and imports have a name, assigned variables an id.
+        names.add(getattr(node, "name", getattr(node, "id", None)))
     if "read" not in names:
         raise UserError(
             f"a function `read(data)` in {path}",
@@ -68,12 +69,19 @@ def code_of_reading(path: Path) -> str:
             needed |= _used_names(statement)
     # What reading needs counts, even if it is named like a part of training.
     unread = NOT_READ - needed
-    kept = [item for item in module.body if not _binds_only(item, unread)]
-    return "\n".join(map(ast.unparse, kept))
+    kept = []
+    for statement in module.body:
+        if not _binds_only(statement, unread):
+            kept.append(ast.unparse(statement))
+    return "\n".join(kept)
 
 
 def _used_names(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+    return names
 
 
 def _binds_only(statement: ast.stmt, names: frozenset[str]) -> bool:
@@ -221,9 +229,8 @@ def write_custom(
             f"{done} from {identity}",
             "Return more samples from read(data).",
         )
-    inputs, targets = (
-        map_columns(ColumnWriter.close, writers[side]) for side in ("inputs", "targets")
-    )
+    inputs = map_columns(ColumnWriter.close, writers["inputs"])
+    targets = map_columns(ColumnWriter.close, writers["targets"])
     _refuse_unused({"inputs": inputs, "targets": targets}, storing)
     digests = {}
     # Only now: texts are renumbered when their column is closed.
@@ -266,7 +273,8 @@ class ColumnWriter:
         vocabulary: list[str] | None,
     ) -> None:
         self._path = folder / f"{stem}.npy"
-        self._label, self._sequence = label, sequence
+        self._label = label
+        self._sequence = sequence
         self._given = vocabulary
         self._codes = {text: code for code, text in enumerate(vocabulary or [])}
         self._file = open(self._path, "wb")  # noqa: SIM115 (closed by `close`)
@@ -274,7 +282,8 @@ class ColumnWriter:
         self._texts = False
         self._lengths: list[int] = []
         self._count = 0
-        self._lowest, self._highest = np.inf, -np.inf
+        self._lowest = np.inf
+        self._highest = -np.inf
 
     def write(self, samples: Iterable[Any], first: int) -> None:
         """Append samples; `first` is the number of the first one in the set.
@@ -508,7 +517,11 @@ def _in_words(described: Described) -> str:
         if column.vocabulary:
             kind = f"{len(column.vocabulary)} texts"
         # Only the length of a sequence is None.
-        lengths = ["any" if length is None else str(length) for length in column.shape]
+        lengths = []
+        for length in column.shape:
+            lengths.append("any" if length is None else str(length))
         words = f"[{', '.join(lengths)}] of {kind}"
-        parts.append(words if name is None else f"{name} {words}")
+        if name is not None:
+            words = f"{name} {words}"
+        parts.append(words)
     return ", ".join(parts)

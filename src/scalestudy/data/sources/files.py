@@ -120,7 +120,9 @@ def role(name: str) -> tuple[str | None, str | None]:
     split = splits.pop() if splits else None
     if MASK & tokens:  # first, as in `image_masks`
         return "mask", split
-    return ("image" if IMAGE & tokens else None), split
+    if IMAGE & tokens:
+        return "image", split
+    return None, split
 
 
 def hint_of(name: str) -> tuple[str | None, frozenset[str]]:
@@ -128,10 +130,13 @@ def hint_of(name: str) -> tuple[str | None, frozenset[str]]:
 
     "images_collective" -> ("image", {"collective"}). A word for masks counts more than one for images.
     """
-    tokens = frozenset(word for word in words(name) if word not in _FILLING)
+    tokens = frozenset(words(name)) - _FILLING
     if _MASK_HINTS & tokens:
         return "mask", tokens - _MASK_HINTS - _IMAGE_HINTS
-    return ("image" if _IMAGE_HINTS & tokens else None), tokens - _IMAGE_HINTS
+    others = tokens - _IMAGE_HINTS
+    if _IMAGE_HINTS & tokens:
+        return "image", others
+    return None, others
 
 
 def is_mask_folder(name: str) -> bool:
@@ -153,15 +158,18 @@ def strip_suffix(stem: str) -> tuple[str, str | None]:
     """
     for pattern in (_AT_END, _AT_START):
         match = pattern.fullmatch(stem)
+        if match and match["word"].lower() in MASK:
+            return match["rest"], "mask"
         if match:
-            return match["rest"], "mask" if match["word"].lower() in MASK else "image"
+            return match["rest"], "image"
     return stem, None
 
 
 def in_order(name: str) -> tuple[bool, int, str]:
     """Return a sort key for names: first numbers by value, then other names."""
-    number = int(name) if name.isdecimal() else 0
-    return (not name.isdecimal(), number, name)
+    if name.isdecimal():
+        return False, int(name), name
+    return True, 0, name
 
 
 def is_system_name(name: str) -> bool:
@@ -224,7 +232,8 @@ class Tree:
                 continue
             visited.add(real)
             # Sorted, since of several links to one folder the first is read.
-            folders[:] = sorted(name for name in folders if not is_system_name(name))
+            seen = [name for name in folders if not is_system_name(name)]
+            folders[:] = sorted(seen)
             for name in names:
                 if is_system_name(name):
                     continue
@@ -265,4 +274,5 @@ class Tree:
         for name in os.listdir(self.root):
             is_folder = (self.root / name).is_dir()
             entries.append(f"{name}/" if is_folder else name)
-        return f"{self.root} ({join_first(sorted(entries)) or 'nothing'})"
+        shown = join_first(sorted(entries)) or "nothing"
+        return f"{self.root} ({shown})"

@@ -127,7 +127,10 @@ def _recognise(
     if tables and not any(getattr(data, key) for key in COLUMNS):
         # Folders beside a table are classes only if there are several, with names of no other meaning.
         targets = {str(sample.target) for sample in samples}
-        classes = [name for name in targets if role(name) == (None, None)]
+        classes = []
+        for name in targets:
+            if role(name) == (None, None):
+                classes.append(name)
         if pairs or len(classes) > 1 or len(tables) > 1:
             beside_it = "another table" if len(tables) > 1 else "folders of images"
             first, _ = tables[0]
@@ -197,11 +200,16 @@ def _finish(
     given = _given(samples, tree.root)
     if data.group_pattern is not None:
         samples = [_group(sample, data.group_pattern, tree.root) for sample in samples]
-    classes = _classes(samples) if isinstance(samples[0].target, str) else []
-    taken = set() if table is None else {table}
+    classes: list[str] = []
+    if isinstance(samples[0].target, str):
+        classes = _classes(samples)
+    taken: set[Path] = set()
+    if table is not None:
+        taken.add(table)
     for sample in samples:
         taken.update(sample.files)
-    return Listing(samples, understood, classes, given, tree.left_out(taken), table)
+    left_out = tree.left_out(taken)
+    return Listing(samples, understood, classes, given, left_out, table)
 
 
 def _given(samples: list[ListedSample], root: Path) -> Ranges:
@@ -225,7 +233,10 @@ def _given(samples: list[ListedSample], root: Path) -> Ranges:
 def _classes(samples: list[ListedSample]) -> list[str]:
     """Return the sorted classes of the first split; refuse any others."""
     first = samples[0].split
-    of_first = {str(sample.target) for sample in samples if sample.split == first}
+    of_first = set()
+    for sample in samples:
+        if sample.split == first:
+            of_first.add(str(sample.target))
     names = sorted(of_first, key=in_order)
     for sample in samples:
         if sample.target not in names:

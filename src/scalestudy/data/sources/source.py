@@ -130,7 +130,8 @@ def side_by_side(
 ) -> Iterator[Outcome]:
     """Yield `function(item)` in order, computed by a few threads that run a few items ahead."""
     threads = min(4, len(os.sched_getaffinity(0)))
-    pool, pending = ThreadPoolExecutor(threads, "decode"), deque[Future[Outcome]]()
+    pool = ThreadPoolExecutor(threads, "decode")
+    pending = deque[Future[Outcome]]()
     try:
         for item in items:
             pending.append(pool.submit(function, item))
@@ -166,18 +167,21 @@ def files_digest(root: Path, files: Iterable[Path]) -> str:
 def require_two(count: int, where: str) -> None:
     """Refuse a set that cannot be split into training and validation samples."""
     if count < 2:
-        expected = "at least 2 samples, one to train on and one to validate on"
         raise UserError(
-            expected, f"{count} in {where}", "Add samples, or name another source."
+            "at least 2 samples, one to train on and one to validate on",
+            f"{count} in {where}",
+            "Add samples, or name another source.",
         )
 
 
 def require_classes(names: list[str], where: str) -> None:
     """Refuse a set with fewer than two classes."""
     if len(names) < 2:
-        received = f"only class {names[0] if names else 'none'!r} in {where}"
+        only = names[0] if names else "none"
         raise UserError(
-            "samples of at least 2 classes", received, "Add samples of another class."
+            "samples of at least 2 classes",
+            f"only class {only!r} in {where}",
+            "Add samples of another class.",
         )
 
 
@@ -189,8 +193,9 @@ def refuse_unused(data: DataSettings, keys: Iterable[str], what: str) -> None:
     """
     given = [key for key in keys if getattr(data, key) is not None]
     if given:
+        quoted = [f"`{key}`" for key in given]
         raise UserError(
             f"keys under [data] that apply to {what}",
-            " and ".join(f"`{key}`" for key in given),
+            " and ".join(quoted),
             "Remove the key, or name a source that uses it.",
         )
