@@ -3,39 +3,45 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).parents[1] / "src" / "scalestudy"
-FILES = [file.relative_to(PACKAGE).as_posix() for file in sorted(PACKAGE.rglob("*.py"))]
+TREES = {
+    file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text())
+    for file in sorted(PACKAGE.rglob("*.py"))
+}
 MOST_NODES = 11.0
 """Maximum mean number of syntax nodes on a line of code; readable files of other projects have 5 to 8."""
 SHORT = 30
 """Lines of code below which a file is read at once, and its mean says little."""
 FORMULAS = {
     # Statements are formulas of arrays or of statistics, which read best on the one line that papers give them.
-    "analysis/rounds.py": 11.5,
     "analysis/variances.py": 11.5,
     "data/sources/indents.py": 13.0,
 }
 """Files that may be denser, with their own maximum."""
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_line_holds_few_syntax_nodes(name):
-    tree = parsed(name)
-    most = FORMULAS.get(name, MOST_NODES)
+def test_a_line_holds_few_syntax_nodes():
+    dense = {}
+    for name, tree in TREES.items():
+        mean = nodes_per_line(tree)
+        if len(lines_of_code(tree)) >= SHORT and mean > FORMULAS.get(name, MOST_NODES):
+            dense[name] = mean
 
-    assert len(lines_of_code(tree)) < SHORT or nodes_per_line(tree) <= most
+    assert dense == {}
 
 
 def test_files_of_formulas_exist_and_are_denser_than_others_may_be():
     for name in FORMULAS:
-        assert nodes_per_line(parsed(name)) > MOST_NODES
+        assert nodes_per_line(TREES[name]) > MOST_NODES
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_constants_stand_before_the_code_that_they_do_not_need(name):
-    assert late_constants(parsed(name)) == []
+def test_constants_stand_before_the_code_that_they_do_not_need():
+    late = {}
+    for name, tree in TREES.items():
+        if late_constants(tree):
+            late[name] = late_constants(tree)
+
+    assert late == {}
 
 
 def test_a_dense_line_and_a_late_constant_are_found():
@@ -46,10 +52,6 @@ def test_a_dense_line_and_a_late_constant_are_found():
     assert nodes_per_line(ast.parse(dense)) > MOST_NODES
     assert nodes_per_line(ast.parse(plain)) < MOST_NODES
     assert late_constants(ast.parse(late)) == ["MOST", "LINES"]
-
-
-def parsed(name):
-    return ast.parse((PACKAGE / name).read_text())
 
 
 def nodes_per_line(tree):
