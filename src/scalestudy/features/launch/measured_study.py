@@ -7,7 +7,6 @@ adds points to the study.
 
 import datetime
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -70,7 +69,9 @@ class ScriptText(NamedTuple):
     @property
     def swept(self) -> dict[str, Any]:
         """Its arguments as a swept value; empty if it has none."""
-        return {ARGUMENTS: shlex.join(self.arguments)} if self.arguments else {}
+        if not self.arguments:
+            return {}
+        return {ARGUMENTS: shlex.join(self.arguments)}
 
     @property
     def source(self) -> str:
@@ -169,13 +170,13 @@ def folder_path(script: ScriptText, out: str | None) -> Path:
             )
         return path
     base = default_folder(Path("script.toml"), script.file.stem)
-    numbered = (
-        base if number == 1 else Path(f"{base}-{number}")
-        for number in itertools.count(1)
-    )
-    return next(
-        path for path in numbered if not path.exists() or _belongs(path, script)
-    )
+    path = base
+    number = 1
+    # Another version of the script has a study of its own: its runs are not to be compared.
+    while path.exists() and not _belongs(path, script):
+        number += 1
+        path = Path(f"{base}-{number}")
+    return path
 
 
 def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder:
@@ -196,20 +197,22 @@ def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder
 
 def with_facts(folder: StudyFolder, point: Point, *, epochs: int, batch: int) -> Point:
     """Set the number of epochs and the batch that the script actually used, in the point and its study."""
-    train = point.train.model_copy(update={"epochs": epochs, "batch_size": batch})
+    used = {"epochs": epochs, "batch_size": batch}
+    train = point.train.model_copy(update=used)
     point = point.model_copy(update={"train": train})
-    folder.updated(
-        lambda study, points: _grown(
-            study.model_copy(
-                update={
-                    "train": study.train.model_copy(
-                        update={"epochs": epochs, "batch_size": batch}
-                    )
-                }
-            ),
-            [point if other.name == point.name else other for other in points],
-        )
-    )
+
+    def change(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], str]:
+        train = study.train.model_copy(update=used)
+        changed = []
+        for other in points:
+            if other.name == point.name:
+                changed.append(point)
+            else:
+                changed.append(other)
+        return _grown(study.model_copy(update={"train": train}), changed)
+
+    # Read and written under one lock: other runs of the script may end at the same time.
+    folder.updated(change)
     return point
 
 
@@ -226,15 +229,18 @@ def _study(name: str, point: Point) -> Study:
 def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], str]:
     """Return a study of these points and its text. Of points with equal names, the last is kept."""
     named = {point.name: point for point in points}
-    other = {}
-    for name in dict.fromkeys(name for point in named.values() for name in point.swept):
-        other[name] = list(
-            dict.fromkeys(point.swept.get(name, "") for point in named.values())
-        )
+    known = list(named.values())
+    other: dict[str, list[Any]] = {}
+    for point in known:
+        for name in point.swept:
+            if name not in other:
+                # A run without arguments counts as one with empty ones.
+                values = [point.swept.get(name, "") for point in known]
+                other[name] = list(dict.fromkeys(values))
     sweep = SweepSettings(
-        strategy=tuple(dict.fromkeys(point.strategy for point in named.values())),
-        workers=tuple(sorted({point.workers for point in named.values()})),
-        seed=tuple(sorted({point.seed for point in named.values()})),
+        strategy=tuple(dict.fromkeys(point.strategy for point in known)),
+        workers=tuple(sorted({point.workers for point in known})),
+        seed=tuple(sorted({point.seed for point in known})),
         other=other,
     )
     study = study.model_copy(update={"sweep": sweep})
@@ -362,7 +368,9 @@ class Recording:
         now = time.time()
         if now - self._written >= PROGRESS_EVERY:
             self._written = now
-            last = self._records[-1].steps if self._records else 0
+            last = 0
+            if self._records:
+                last = self._records[-1].steps
             self._progress = self._progress.model_copy(
                 update={
                     "step": steps,
@@ -407,6 +415,9 @@ class Recording:
         self._clock.add("evaluation", record.evaluation_seconds)
         self.run.append_epoch(record)
         quality = next(iter(record.validation.values()), self._progress.quality)
+        throughput = None
+        if seconds:
+            throughput = samples / seconds
         now = time.time()
         self._progress = self._progress.model_copy(
             update={
@@ -414,7 +425,7 @@ class Recording:
                 "step": 0,
                 "steps": record.steps,
                 "quality": quality,
-                "throughput": samples / seconds if seconds else None,
+                "throughput": throughput,
                 "updated": now,
                 "seconds_left": (now - self._began) * (self._epochs - record.epoch),
             }
@@ -504,14 +515,17 @@ class Recording:
         metric = next(iter(self._senses), "")
         sense = Sense(self._senses.get(metric), _known(metric).bounded)
         quality = last.get(metric)
-        best = _best(
-            [
-                (r.validation[metric], r.epoch)
-                for r in records
-                if metric in r.validation
-            ],
-            sense,
-        )
+        values = []
+        for record in records:
+            if metric in record.validation:
+                values.append((record.validation[metric], record.epoch))
+        best = _best(values, sense)
+        best_quality, best_epoch = quality, None
+        if best is not None:
+            best_quality, best_epoch = best
+        throughput = None
+        if seconds:
+            throughput = sum(record.samples for record in steady) / seconds
         self._point = with_facts(
             self._study, self._point, epochs=len(records), batch=max(self._most)
         )
@@ -526,9 +540,7 @@ class Recording:
             updates=sum(record.steps for record in records),
             samples_processed=sum(record.samples for record in records),
             training_samples=max(record.samples for record in records),
-            throughput=sum(record.samples for record in steady) / seconds
-            if seconds
-            else None,
+            throughput=throughput,
             steady_epochs=len(steady),
             training_seconds=records[-1].elapsed_training_seconds,
             wall_seconds=self._clock.wall,
@@ -539,8 +551,8 @@ class Recording:
             quality=quality,
             evaluated_samples=self._evaluated_samples(metric),
             validation=last,
-            best_quality=quality if best is None else best[0],
-            best_epoch=best and best[1],
+            best_quality=best_quality,
+            best_epoch=best_epoch,
             parameters=left[0].parameters,
             weights_digest=left[0].digest,
             by_script=True,
@@ -577,19 +589,40 @@ def _known(name: str) -> Sense:
 def _values(given: Sequence[Qualities]) -> dict[str, float]:
     """Return each metric: the sum of the workers' numerators over that of their denominators."""
     values = {}
-    for name in dict.fromkeys(name for qualities in given for name in qualities):
-        pairs = [qualities[name] for qualities in given if name in qualities]
-        total = sum(pair[1] for pair in pairs)
-        values[name] = sum(pair[0] for pair in pairs) / total if total else float("nan")
+    for name in _names(given):
+        numerators, denominators = _pairs(given, name)
+        total = sum(denominators)
+        values[name] = float("nan")
+        if total:
+            values[name] = sum(numerators) / total
     return values
+
+
+def _names(given: Sequence[Qualities]) -> list[str]:
+    """Return the names of the metrics, in the order of their first worker."""
+    names: dict[str, None] = {}
+    for qualities in given:
+        names |= dict.fromkeys(qualities)
+    return list(names)
+
+
+def _pairs(given: Sequence[Qualities], name: str) -> tuple[list[float], list[float]]:
+    """Return the numerators and the denominators of a metric, of the workers that have it."""
+    numerators, denominators = [], []
+    for qualities in given:
+        if name in qualities:
+            numerators.append(qualities[name][0])
+            denominators.append(qualities[name][1])
+    return numerators, denominators
 
 
 def _denominators(given: Sequence[Qualities]) -> dict[str, float]:
     """Return the sum of the workers' denominators of each metric that counts samples."""
     totals: dict[str, float] = {}
-    for name in dict.fromkeys(name for qualities in given for name in qualities):
-        parts = [qualities[name][1] for qualities in given if name in qualities]
-        if max(parts) > 1:  # 1 stands for a metric without a denominator
+    for name in _names(given):
+        _, parts = _pairs(given, name)
+        # 1 stands for a metric without a denominator.
+        if max(parts) > 1:
             totals[name] = sum(parts)
     return totals
 
@@ -598,7 +631,9 @@ def _best(
     values: Sequence[tuple[float, int]], sense: Sense
 ) -> tuple[float, int] | None:
     """Return the best value and its first epoch; the last value if the better direction is unknown."""
-    if not values or sense.better is None:
-        return values[-1] if values else None
+    if not values:
+        return None
+    if sense.better is None:
+        return values[-1]
     better = sense.better
     return max(values, key=lambda pair: (gain(pair[0], better), -pair[1]))

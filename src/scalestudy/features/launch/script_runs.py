@@ -93,16 +93,20 @@ class Script:
     def variables(self) -> dict[str, str]:
         """Return the environment variables that configure its processes; see `join`."""
         point = self.point
-        return {
+        variables = {
             DEVICE: point.launch.device,
             SEED: str(point.seed),
             STRATEGY: point.strategy,
             WORKERS: str(point.workers),
             SOURCE: point.data.source.removeprefix("sha256:"),
             ARGUMENTS: shlex.join(self.arguments),
-            **({OUT: os.path.abspath(self.out)} if self.out else {}),
-            **({WEAK: "1"} if self.weak else {}),
         }
+        if self.out:
+            # The script may change its folder before it is measured.
+            variables[OUT] = os.path.abspath(self.out)
+        if self.weak:
+            variables[WEAK] = "1"
+        return variables
 
     def filled(self) -> list[str]:
         """Return its arguments with the values of their expressions."""
@@ -213,10 +217,10 @@ def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
         on_note(doubt)
     for script in scripts:
         if len(scripts) > 1:
-            done = _result_of(script)
-            on_note(f"{script.point.name}{': done before' if done else ''}")
-            if done:
+            if _result_of(script):
+                on_note(f"{script.point.name}: done before")
                 continue
+            on_note(script.point.name)
         try:
             run_script(script, on_note)
         except RunError as error:
@@ -241,19 +245,19 @@ def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
 def _result_of(script: Script) -> Result | None:
     """Return the result of a measured script's newest finished run, if there is one."""
     path = folder_path(script_text(Path(script.file), script.arguments), script.out)
-    if path.exists():
-        finished = finished_run(StudyFolder.open(path).runs(script.point.name))
-    else:
-        finished = None
-    return finished[1] if finished else None
+    if not path.exists():
+        return None
+    finished = finished_run(StudyFolder.open(path).runs(script.point.name))
+    if finished is None:
+        return None
+    return finished[1]
 
 
 def _note_unmeasured(script: Script, on_note: OnNote) -> None:
     """Name a script that does not import scalestudy, so that its runs give no results."""
     files = source_files(os.path.abspath(script.file)).values()
-    if not any(
-        b"scalestudy" in contents(source) for source in files
-    ):  # also in __import__("scalestudy")
+    # In the text, which also finds __import__("scalestudy").
+    if not any(b"scalestudy" in contents(source) for source in files):
         on_note(
             f"{Path(script.file).name} does not import scalestudy, so it will run and nothing will be "
             "measured. `scalestudy launch --help` shows the lines that measure it."
@@ -266,9 +270,10 @@ def _note_strategy(script: Script, on_note: OnNote) -> None:
     if name == SCRIPT_STRATEGY:
         return
     doubt = find_strategy(Path(script.file)).doubt
-    on_note(
-        f"Strategy of {Path(script.file).name}: {name}{f' ({doubt})' if doubt else ''}"
-    )
+    text = f"Strategy of {Path(script.file).name}: {name}"
+    if doubt:
+        text += f" ({doubt})"
+    on_note(text)
     point = script.point
     many_devices = point.traits.one_process and not point.traits.one_device
     if many_devices and point.workers > 1 and point.launch.device == "cpu":
@@ -323,6 +328,7 @@ def run_rank(
         environment |= torchrun_variables(placement)
     else:
         words = ["-P", "-m", script_process.__name__, "", *words]
+    # The new program does not know what this one has not written yet.
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, *words], environment)
 
@@ -340,7 +346,9 @@ def run_script(script: Script, on_note: OnNote) -> None:
     folder = Path(tempfile.mkdtemp(prefix="scalestudy-launch-"))
     run, last = RunFolder(folder), script.point.processes - 1
     if last:
-        ranks = "rank 1" if last == 1 else f"ranks 1 to {last}"
+        ranks = f"ranks 1 to {last}"
+        if last == 1:
+            ranks = "rank 1"
         on_note(f"Logs of {ranks}: {folder / 'logs'} (removed when it ends well)")
     with stoppable() as stop, contextlib.ExitStack() as held:
         gpus = await_gpus(held, script.point, on_note)
@@ -363,41 +371,55 @@ def run_script(script: Script, on_note: OnNote) -> None:
             on_note(_stopped(script, left, folder / "logs"))
             raise
     failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
-    ended = []
-    for rank in range(last + 1):
-        if script_process.done_file(folder, rank).exists():
-            ended.append(rank)
+    ended = _ended_ranks(folder, last + 1)
     if failure and ended:
         failure = _with_ended(run, failure, ended)
     measured = _finish_measured(folder, failure)
-    if measured and not failure:
-        on_note(
-            f"Measured: scalestudy report {shlex.quote(str(measured.path.parents[2]))}"
-        )
-    if not measured and not failure:
-        on_note(
-            f"Nothing was measured: {script.file} has begun no epoch of workers.epochs(), and no fit with "
-            "workers.keras_callback()."
-        )
-        if doubt := _apart(script):
-            on_note(doubt)
     if failure is None:
+        _note_measured(script, measured, on_note)
         shutil.rmtree(folder)
         return
     logs_at = folder / "logs"
     if measured:
         logs_at = measured.path / "logs"
         shutil.rmtree(folder)
-    tail = "".join(f"\n  | {line}" for line in failure.tail) if failure.rank else ""
-    raise RunError(
-        "every worker to succeed",
-        failure.reason.replace("the task's file", "the script")
-        + tail
-        + ("\n" if tail else ""),
-        f"The logs of all ranks but 0 are in {logs_at}."
-        if last
-        else "See its output above.",
+    action = "See its output above."
+    if last:
+        action = f"The logs of all ranks but 0 are in {logs_at}."
+    raise RunError("every worker to succeed", _failure_text(failure), action)
+
+
+def _ended_ranks(folder: Path, count: int) -> list[int]:
+    """Return the ranks that have reached the end of the script."""
+    ended = []
+    for rank in range(count):
+        if script_process.done_file(folder, rank).exists():
+            ended.append(rank)
+    return ended
+
+
+def _note_measured(script: Script, measured: RunFolder | None, on_note: OnNote) -> None:
+    """Say how to see what a script without errors has measured, or that it has measured nothing."""
+    if measured:
+        study = shlex.quote(str(measured.path.parents[2]))
+        on_note(f"Measured: scalestudy report {study}")
+        return
+    on_note(
+        f"Nothing was measured: {script.file} has begun no epoch of workers.epochs(), and no fit with "
+        "workers.keras_callback()."
     )
+    if doubt := _apart(script):
+        on_note(doubt)
+
+
+def _failure_text(failure: Failure) -> str:
+    """Return why a script failed, with the last lines of the rank unless they are in the terminal."""
+    text = failure.reason.replace("the task's file", "the script")
+    if failure.rank and failure.tail:
+        for line in failure.tail:
+            text += f"\n  | {line}"
+        text += "\n"
+    return text
 
 
 def _with_ended(run: RunFolder, failure: Failure, ended: Sequence[int]) -> Failure:
@@ -453,7 +475,9 @@ def _environment(variables: Mapping[str, str], device: str) -> dict[str, str]:
 
     The script itself chooses the GPU of its LOCAL_RANK, and makes all other decisions.
     """
-    shown = devices.showing([]) if device == "cpu" else devices.ORDER
+    shown = devices.ORDER
+    if device == "cpu":
+        shown = devices.showing([])
     return library_path(variables).applied(variables) | shown
 
 
@@ -474,7 +498,10 @@ def commands(
             | script.variables()
         )
         variables[FOLDER] = str(run.path.absolute())
+        log: Path | None = worker.log
         if rank == 0:
+            # It writes where this process does, as without scalestudy.
+            log = None
             variables.pop("PYTHONUNBUFFERED", None)
         arguments = [
             sys.executable,
@@ -485,6 +512,5 @@ def commands(
             script.file,
             *script.filled(),
         ]
-        log = None if rank == 0 else worker.log
         processes.append(Command(arguments, variables, worker.cpus, log, Path.cwd()))
     return processes
