@@ -148,14 +148,12 @@ def _to_mlflow(runs: list[Exported], study: str, target: str) -> tuple[int, str]
         number = experiment.experiment_id
     else:
         number = client.create_experiment(study, files)
-    # A name is looked for by itself, since a server returns long lists in pages.
-    new = [
-        run
-        for run in runs
-        if not client.search_runs(
-            [number], f"attributes.run_name = '{run.name}'", max_results=1
-        )
-    ]
+    new = []
+    for run in runs:
+        # A name is looked for by itself, since a server returns long lists in pages.
+        named = f"attributes.run_name = '{run.name}'"
+        if not client.search_runs([number], named, max_results=1):
+            new.append(run)
     for run in new:
         made = client.create_run(
             number, start_time=round(1000 * run.start), run_name=run.name

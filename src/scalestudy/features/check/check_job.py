@@ -36,6 +36,7 @@ from scalestudy.launch.waiting import Waiting
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import RunError
 from scalestudy.util.files import write_atomically
+from scalestudy.util.text import plural
 
 SECONDS = 1800
 """Time limit of the job."""
@@ -83,10 +84,8 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
     with tempfile.TemporaryDirectory(prefix="scalestudy-check-") as folder:
         for shape in dict.fromkeys(layouts):
             script = _write_script(Path(folder), site, point, shape)
-            asked = ", ".join(
-                f"{count} {word}{'' if count == 1 else 's'}"
-                for count, word in ((shape.nodes, "node"), (shape.tasks, "task"))
-            )
+            nodes = f"{shape.nodes} {plural('node', shape.nodes)}"
+            asked = f"{nodes}, {shape.tasks} {plural('task', shape.tasks)}"
             try:
                 SLURM.queue.call(SLURM.queue.submits[0], "--test-only", str(script))
             except QueueAbsent as error:
@@ -155,9 +154,8 @@ def await_report(
         if now - asked >= pause:
             asked = now
             state, over, waiting = _state(job)
-            if (
-                waiting is not None and waiting.stuck and waiting == waited_for
-            ):  # seen twice, so it lasts
+            # Seen twice, so it lasts.
+            if waiting is not None and waiting.stuck and waiting == waited_for:
                 with suppress(*QUEUE_ERRORS):
                     SLURM.queue.cancel([job])
                 action = f"See `{waiting.next_command([job])}`. The job was cancelled; check again then."
@@ -165,10 +163,13 @@ def await_report(
                     lines=(report_failure("slurm", "Slurm", waiting.described, action),)
                 )
             waited_for = waiting
-            pause, last = ASK if state != last else min(pause * 1.5, LONGEST), state
-            if state.startswith("pending"):
-                doing = ""
+            # A job that stays as it is, is asked for less and less often.
+            if state != last:
+                pause, last = ASK, state
             else:
+                pause = min(pause * 1.5, LONGEST)
+            doing = ""
+            if not state.startswith("pending"):
                 doing = f", {Exchange(folder).progress()}"
             on_progress(f"job {job}: {state}{doing}")
             ended = min(ended, now) if over else float("inf")
@@ -194,8 +195,13 @@ def _state(job: str) -> tuple[str, bool, Waiting | None]:
         words = f"the node does not see the check's folder, {view.state.lower()}"
     else:
         words = view.state.lower()
-    waiting = SLURM.queue.explain(view.reason) if view.waiting else None
+    waiting = None
+    if view.waiting:
+        waiting = SLURM.queue.explain(view.reason)
     if waiting is not None:
         words += f", {waiting.described}"
-        words += f", expected {view.start.replace('T', ' ')}" if view.start else ""
-    return words + (f" on {view.nodes}" if view.nodes else ""), not view.live, waiting
+        if view.start:
+            words += f", expected {view.start.replace('T', ' ')}"
+    if view.nodes:
+        words += f" on {view.nodes}"
+    return words, not view.live, waiting

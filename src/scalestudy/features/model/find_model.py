@@ -72,19 +72,14 @@ def find_model(
             f"{path}",
             "Leave out --point, or name the study.",
         )
-    runs = [
-        RunFolder(folder)
-        for folder in path.glob("run-*")
-        if NAME.fullmatch(folder.name)
-    ]
+    folders = [folder for folder in path.glob("run-*") if NAME.fullmatch(folder.name)]
+    runs = sorted(map(RunFolder, folders), key=lambda run: run.number)
     if (path / "study.json").exists():
         found = _of_run(*_of_study(path, point), weights)
     elif (path / "point.json").exists():
         found = _of_run(RunFolder(path), (), weights)
     elif runs:
-        found = _of_run(
-            _newest(sorted(runs, key=lambda run: run.number), path), (), weights
-        )
+        found = _of_run(_newest(runs, path), (), weights)
     else:
         raise UserError(
             "a run's folder or a study's",
@@ -99,11 +94,10 @@ def find_model(
         )
     record, notes = found.record, found.notes
     code = permit_task(record.task, record.task_checksum, permission)
-    recorded = (
-        found.run.point().environment
-        if (found.run.path / "point.json").exists()
-        else None
-    )
+    recorded = None
+    if (found.run.path / "point.json").exists():
+        recorded = found.run.point().environment
+    # A study is data: an environment that it names may hold any code, so only the user chooses it.
     if recorded and permission.environment is None:
         notes += (
             f"Computed by this Python. The record names {recorded}: --environment takes it.",
@@ -148,18 +142,15 @@ def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:
         )
     result = run.result()
     if not run.model.exists():
-        why = (
-            "which is not done yet"
-            if result is None
-            else f"without a model: {result.model_missing}"
-        )
-        if result is not None and result.by_script:
+        if result is None:
+            why = "which is not done yet"
+        elif result.by_script:
             why = "whose script keeps its own model"
-        hint = (
-            " Its best epoch so far: --weights best."
-            if best and run.best.exists()
-            else ""
-        )
+        else:
+            why = f"without a model: {result.model_missing}"
+        hint = ""
+        if best and run.best.exists():
+            hint = " Its best epoch so far: --weights best."
         raise UserError(
             "a run with a trained model",
             f"{run.path}, {why}",
@@ -181,19 +172,20 @@ def _of_study(folder: Path, point: str | None) -> tuple[RunFolder, tuple[str, ..
         return _newest(study.runs(names[0]), folder / "points" / names[0]), ()
     done: list[tuple[float, RunFolder]] = []
     for name in names:
-        runs = list(reversed(study.runs(name)))
-        if any(
-            result.by_script for run in runs if (result := run.result()) is not None
-        ):
-            raise UserError(
-                "a study whose runs keep their models",
-                f"{folder}, whose script keeps its own model",
-                "Load the script's model with the library that saved it.",
-            )
-        runs = [run for run in runs if run.model.exists()]
-        finished = [
-            (_gain(result), run) for run in runs if (result := run.result()) is not None
-        ]
+        finished: list[tuple[float, RunFolder]] = []
+        for run in reversed(study.runs(name)):
+            result = run.result()
+            if result is None:
+                continue
+            if result.by_script:
+                raise UserError(
+                    "a study whose runs keep their models",
+                    f"{folder}, whose script keeps its own model",
+                    "Load the script's model with the library that saved it.",
+                )
+            if run.model.exists():
+                finished.append((_gain(result), run))
+        # Of a point that was trained again, the newest run counts.
         done += finished[:1]
     if not done:
         raise UserError(
@@ -203,7 +195,9 @@ def _of_study(folder: Path, point: str | None) -> tuple[RunFolder, tuple[str, ..
         )
     run = max(done, key=lambda pair: pair[0])[1]
     note = f"The best of {len(done)} runs is {run.path.parent.name}; --point NAME takes another."
-    return run, (note,) if len(done) > 1 else ()
+    if len(done) == 1:
+        return run, ()
+    return run, (note,)
 
 
 def _gain(result: Result) -> float:

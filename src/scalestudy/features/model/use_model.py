@@ -69,7 +69,9 @@ def device_for(asked: str) -> Literal["cpu", "gpu"]:
         raise UserError(
             "--device auto, cpu or gpu", repr(asked), "Choose one of these."
         )
-    gpus = len(visible_gpus(os.environ)) if asked != "cpu" else 0
+    gpus = 0
+    if asked != "cpu":
+        gpus = len(visible_gpus(os.environ))
     if asked == "gpu" and not gpus:
         raise UserError(
             "a GPU",
@@ -104,13 +106,18 @@ def compute(
             "Run this where training runs: in a job, in a container, or in the environment of"
             f" {engine.label}, with --environment DIR.",
         )
-    visible = visible_gpus(os.environ) if job.device == "gpu" else []
-    gpus = own_gpus(os.environ, visible, local_rank=0) if visible else []
-    variables = process_environment(os.environ, engine, gpus=gpus, quiet=True).applied(
-        os.environ
-    )
+    gpus: Sequence[str] | None = []
+    if job.device == "gpu":
+        visible = visible_gpus(os.environ)
+        if visible:
+            gpus = own_gpus(os.environ, visible, local_rank=0)
+    changes = process_environment(os.environ, engine, gpus=gpus, quiet=True)
+    variables = changes.applied(os.environ)
     variables |= {"OMP_NUM_THREADS": str(len(cores.granted()))}
-    python = python_of(environment) if environment else sys.executable
+    python = sys.executable
+    if environment:
+        python = python_of(environment)
+        variables = variables_of(environment, variables)
     with (
         listener.progress(title, total) as on_progress,
         tempfile.NamedTemporaryFile("w") as file,
@@ -121,9 +128,7 @@ def compute(
             modules.INFERENCE,
             file.name,
             python=python,
-            variables=variables_of(environment, variables)
-            if environment
-            else variables,
+            variables=variables,
             on_progress=on_progress,
         )
     if answer.code:
