@@ -82,7 +82,8 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
             case FactList(rows):
                 console.print()
                 for name, text in rows:
-                    console.print(wrap(f"{name}: {text}", console, "  "))
+                    line = f"{name}: {text}"
+                    console.print(wrap(line, console, "  "))
             case Table():
                 console.print()
                 _print_table(block, console)
@@ -101,15 +102,15 @@ def _print_table(table: Table, console: Console) -> None:
     laid, dropped = laid_table(shown, console)
     unbounded = console.options.update(max_width=10_000)
     in_words = not any(heading.numeric for heading in table.headings)
+    needed = console.measure(laid, options=unbounded).minimum
     # Rich folds a path that is too long for its column, so that nobody could copy it.
-    if in_words and console.measure(laid, options=unbounded).minimum > console.width:
+    if in_words and needed > console.width:
         _print_records(shown, console)
     else:
         console.print(laid)
     if dropped:
-        console.print(
-            wrap(f"Columns that need more width: {', '.join(dropped)}.", console)
-        )
+        names = ", ".join(dropped)
+        console.print(wrap(f"Columns that need more width: {names}.", console))
     if left := len(table.rows) - len(shown.rows):
         console.print(wrap(f"{left:,} more rows are not printed.", console))
     for number, note in enumerate(table.footnotes, start=1):
@@ -123,7 +124,8 @@ def _print_records(table: Table, console: Console) -> None:
         console.print(Text(str(title), style="bold"), soft_wrap=True)
         for name, cell in zip(names[1:], cells, strict=True):
             if str(cell):
-                console.print(Text(f"  {name}: {cell}"), soft_wrap=True)
+                line = Text(f"  {name}: {cell}")
+                console.print(line, soft_wrap=True)
 
 
 def laid_table(

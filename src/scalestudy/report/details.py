@@ -60,12 +60,14 @@ def all_metrics(findings: Findings) -> list[Table]:
 def _named(
     title: str, corner: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]]
 ) -> Table:
-    headings = (Heading(corner, numeric=False), *map(Heading, columns))
-    return Table(headings, tuple(rows), title)
+    headings = [Heading(corner, numeric=False)]
+    headings += map(Heading, columns)
+    return Table(tuple(headings), tuple(rows), title)
 
 
 def _metrics(groups: Mapping[Key, Sequence[Run]]) -> Table:
-    names = whole_metrics([*chain.from_iterable(groups.values())])
+    runs_of_all = [*chain.from_iterable(groups.values())]
+    names = whole_metrics(runs_of_all)
     if len(names) < 2:
         names = []  # the results have a single metric already
     rows = []
@@ -134,7 +136,8 @@ def gallery_blocks(record: GalleryRecord) -> tuple[Block, ...]:
     blocks: list[Block] = [Paragraph(text)]
     if record.kind == "masks":
         blocks.append(Paragraph(COLOURS_OF_MASKS))
-    blocks.append(Photos(tuple(map(_photo, record.samples))))
+    photos = [_photo(sample) for sample in record.samples]
+    blocks.append(Photos(tuple(photos)))
     return tuple(blocks)
 
 
@@ -183,7 +186,8 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
     rows += [_done(run, study_link, digits) for run in findings.runs]
     if not rows:
         return None
-    counts = Counter([str(row[3]) for row in rows])
+    states = [str(row[3]) for row in rows]
+    counts = Counter(states)
     headings = (
         *headings_of(
             "Run:", "Seed", "Split:", "State:", "Training time", "Wall time", "Quality"
@@ -222,7 +226,8 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
             points.setdefault(reason, []).append(point.name)
     sentences = []
     for reason, names in list(points.items())[:most]:
-        sentences.append(f"{join_first(names, most=1)}: {reason}.")
+        which = join_first(names, most=1)
+        sentences.append(f"{which}: {reason}.")
     left = len(points) - most
     if left > 0:
         sentences.append(f"{left} more reasons: see `scalestudy status`.")
@@ -230,7 +235,8 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
 
 
 def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
-    name = Cell(point.name, link=_link(point.folder, study_link))
+    link = _link(point.folder, study_link)
+    name = Cell(point.name, link=link)
     state = Cell(point.state, kind=point.state)
     return (
         name,

@@ -32,9 +32,10 @@ def headings_of(*names: str) -> tuple[Heading, ...]:
     """Headings from names such as "Power (W)"; a colon at the end is for a column of words."""
     headings = []
     for name in names:
-        head, _, unit = name.rstrip(":").partition(" (")
+        head, _, bracket = name.rstrip(":").partition(" (")
+        unit = bracket.rstrip(")")
         numeric = not name.endswith(":")
-        headings.append(Heading(head, unit.rstrip(")"), numeric=numeric))
+        headings.append(Heading(head, unit, numeric=numeric))
     return tuple(headings)
 
 
@@ -134,7 +135,8 @@ class Table:
     def first(self, most: int) -> "Table":
         """The first rows, and the recommended row."""
         # Whoever reads a part of the table looks for what is advised.
-        places = [*range(min(most, len(self.rows)))]
+        count = min(most, len(self.rows))
+        places = [*range(count)]
         if self.chosen is not None and self.chosen >= most:
             places.append(self.chosen)
         return self.only(places)
@@ -281,5 +283,6 @@ def pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 def anchor(block: Section | Folded) -> str:
     """The block's anchor for links within a page."""
-    words = re.sub(r"[^a-z0-9]+", "-", block.title.lower()).strip("-")
+    title = block.title.lower()
+    words = re.sub(r"[^a-z0-9]+", "-", title).strip("-")
     return block.name or words or "section"

@@ -203,7 +203,8 @@ def downsample(
     chosen.update(set(every).intersection(keep))
 
     def distance(value: int) -> float:
-        return min([abs(log(value / other)) for other in chosen])
+        ratios = [abs(log(value / other)) for other in chosen]
+        return min(ratios)
 
     # By ratio, since sweeps double: of 1 to 128 workers, even steps would leave out 2, 4 and 8.
     while len(chosen) < most:
@@ -249,11 +250,12 @@ def ticks(counts: Sequence[int]) -> list[int]:
     """The numbers of workers themselves; where two would overlap, only the larger."""
     chosen: list[int] = []
     logarithmic = is_logarithmic(counts)
-    factor = (max(counts) / min(counts)) ** (1 / 20)
+    largest = max(counts)
+    factor = (largest / min(counts)) ** (1 / 20)
     # From the largest on: of two labels that overlap, the larger number stays.
     for count in sorted(set(counts), reverse=True):
         # What a label of this number takes of the axis.
-        needed = count + max(counts) / 16
+        needed = count + largest / 16
         if logarithmic:
             needed = factor * count
         if not chosen or needed <= chosen[-1]:
@@ -269,7 +271,8 @@ def workers_axis(counts: Sequence[int], field: str = "workers") -> "alt.X":
     if is_logarithmic(counts):
         # Sweeps double their workers: each doubling is as long as the others.
         kind = {"type": "log", "base": 2}
-    scale = alt.Scale(domain=list(domain(counts)), nice=False, **kind)
+    ends_of_axis = list(domain(counts))
+    scale = alt.Scale(domain=ends_of_axis, nice=False, **kind)
     axis = alt.Axis(values=ticks(counts), format="d", labelOverlap=True)
     return alt.X(f"{field}:Q", title="Workers", scale=scale, axis=axis)
 

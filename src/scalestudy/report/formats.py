@@ -98,7 +98,9 @@ def _quality(row: Row) -> dict[str, Any]:
 def _phases(findings: Findings) -> list[dict[str, Any]]:
     table = []
     for key, phases in findings.phases.items():
-        table.append(_identity(key) | {"seconds": phases})
+        entry = _identity(key)
+        entry["seconds"] = phases
+        table.append(entry)
     return table
 
 
@@ -137,7 +139,9 @@ def _advice(findings: Findings) -> dict[str, Any]:
         switch = _switch(findings.switch)
     passed_over = []
     for row in decision.passed_over:
-        passed_over.append(_identity(row.key) | {"why": row.why})
+        entry = _identity(row.key)
+        entry["why"] = row.why
+        passed_over.append(entry)
     return {
         "kind": decision.kind,
         "provisional": list(decision.provisional),

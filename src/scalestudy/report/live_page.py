@@ -103,7 +103,8 @@ class LivePage:
         with suppress(OSError):
             make_inside(self.path.parent)
             # A browser may load it at any moment; a power cut may cost the last version.
-            write_atomically(self.path, self._page(overview, live=live), durable=False)
+            page = self._page(overview, live=live)
+            write_atomically(self.path, page, durable=False)
             if self._shown:
                 self._shown(self.path)
                 self._shown = None
@@ -122,7 +123,8 @@ class LivePage:
         states = [status.state for status in overview.points]
         lines = []
         for status in ordered[:MOST_POINTS]:
-            lines.append(self._line(status, elapsed.get(status.name)))
+            since = elapsed.get(status.name)
+            lines.append(self._line(status, since))
         # A link to a report that is not there yet would be a dead one.
         report = self.path.parent / "report.html"
         page = (
@@ -160,7 +162,8 @@ class LivePage:
     def _line(self, status: PointStatus, elapsed: float | None) -> _Line:
         losses: tuple[float, ...] = ()
         if status.run:
-            losses = self._losses_of(status.run, done=status.state == "done")
+            done = status.state == "done"
+            losses = self._losses_of(status.run, done=done)
         seconds = elapsed
         if status.result:
             seconds = status.result.training_seconds
@@ -198,7 +201,8 @@ def curve(losses: Sequence[float]) -> str:
     places = []
     for index, loss in enumerate(losses):
         x = 2 + across * index
-        y = 2 + (HEIGHT - 4) * (high - loss) / span
+        below_top = (HEIGHT - 4) * (high - loss) / span
+        y = 2 + below_top
         places.append(f"{x:.1f},{y:.1f}")
     return " ".join(places)
 
@@ -213,7 +217,8 @@ def remaining_text(left: Remaining, *, moving: bool) -> str:
             text += "at least "
         text += units.duration(likely)
         if high - low >= 0.02 * likely:
-            text += f" ({units.duration(low)} … {units.duration(high)})"
+            soonest, latest = units.duration(low), units.duration(high)
+            text += f" ({soonest} … {latest})"
         if moving and likely >= CLOCK_FROM:
             end = time.localtime(time.time() + likely)
             text += time.strftime(", %a %H:%M", end)

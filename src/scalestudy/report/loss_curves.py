@@ -111,10 +111,12 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
 
 def _shown_rows(keys: Sequence[Key], findings: Findings) -> list[Key]:
     """Rows of the first series, on some of the numbers of workers, with the advised one."""
-    series = list(dict.fromkeys(map(series_name, keys)))[:MOST_PANELS]
+    names = dict.fromkeys(map(series_name, keys))
+    series = list(names)[:MOST_PANELS]
     choice = findings.advice.choice
     keep = {choice.workers} if choice else ()
-    counts = downsample([key.workers for key in keys], MOST_COUNTS, keep)
+    every = [key.workers for key in keys]
+    counts = downsample(every, MOST_COUNTS, keep)
     shown = []
     for key in keys:
         if series_name(key) in series and key.workers in counts:
@@ -193,9 +195,9 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
             titles[name] += f" ({unit})"
         times[name] = f"{titles[name]}|,"
     y_scale = alt.Scale(zero=False)
-    least = min(values)
+    least, most = min(values), max(values)
     # Small losses of the last epochs would be one line at the bottom.
-    if least > 0 and max(values) / least > STEEP:
+    if least > 0 and most / least > STEEP:
         y_scale = alt.Scale(type="log")
     lines: Counter[tuple[str, int, str]] = Counter()
     for record in records:

@@ -111,7 +111,8 @@ def notes(findings: Findings) -> list[str]:
 
 
 def _several_engines(findings: Findings) -> Iterator[str]:
-    names = dict.fromkeys(engines_of(findings.measures.groups).values())
+    of_rows = engines_of(findings.measures.groups)
+    names = dict.fromkeys(of_rows.values())
     engines = [label_of(name) for name in names]
     # A difference between engines is one of all their software.
     if len(engines) > 1:
@@ -243,7 +244,8 @@ def _caveats(findings: Findings) -> Iterator[str]:
     for run in findings.runs:
         # A timing run has no model to save.
         if run.result.model_missing and not run.is_timing:
-            lost.append(f"{run.result.name} ({run.result.model_missing})")
+            why = run.result.model_missing
+            lost.append(f"{run.result.name} ({why})")
     if lost:
         yield f"Measured runs without a saved model: {'; '.join(lost)}."
 
@@ -267,7 +269,8 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
             listed.append((name, "; ".join(values)))
     settings = []
     for name, values in sorted(variables.items()):
-        settings.append(f"{name}={_either(list(values))}")
+        value = _either(list(values))
+        settings.append(f"{name}={value}")
     if settings:
         listed.append(("Variables", ", ".join(settings)))
     return listed

@@ -68,7 +68,8 @@ def with_interval(estimate: Estimate, digits: int) -> str:
     if half < 0.5 * shown:
         return f"{text} ± <{shown:.{digits}f}"
     # A distance that rounding hides is none.
-    off_middle = abs(estimate.high - half - estimate.value)
+    middle = estimate.high - half
+    off_middle = abs(middle - estimate.value)
     if off_middle > max(LOPSIDED * half, 0.5 * shown):
         return f"{text} ({span(estimate, digits)})"
     return f"{text} ± {format_number(half, digits)}"
@@ -81,7 +82,8 @@ def span(estimate: Estimate, digits: int) -> str | None:
         return None
     # A dash before a minus sign would be read as another one.
     dash = " to " if low < 0 else "–"
-    return f"{format_number(low, digits)}{dash}{format_number(high, digits)}"
+    least, most = format_number(low, digits), format_number(high, digits)
+    return f"{least}{dash}{most}"
 
 
 def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
@@ -92,8 +94,8 @@ def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
     low, high = estimate.low, estimate.high
     if low is None or high is None or low == high:
         return text
-    ends = f"{format_number(low, digits)} to {format_number(high, digits)}"
-    return f"{text} (95 % interval {ends})"
+    least, most = format_number(low, digits), format_number(high, digits)
+    return f"{text} (95 % interval {least} to {most})"
 
 
 def significant(value: float, digits: int = 4) -> str:

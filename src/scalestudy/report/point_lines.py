@@ -32,7 +32,8 @@ class PointLine:
 
     def line(self, count: str) -> str:
         """Format as a plain line, for logs."""
-        parts = [f"{count} {self.name} {self.state} {self.phase}".rstrip()]
+        first = f"{count} {self.name} {self.state} {self.phase}"
+        parts = [first.rstrip()]
         if self.reason:
             parts.append(self.reason)
         if self.throughput is not None:
@@ -52,7 +53,8 @@ def line_of(status: PointStatus) -> PointLine:
     if state != "running":
         line = PointLine(name, state, reason=status.reason)
     else:
-        line = replace(running_line(name, _of_this_life(status)), silent=status.silent)
+        progress = _of_this_life(status)
+        line = replace(running_line(name, progress), silent=status.silent)
         if status.still:
             # Without progress there is no pace.
             line = replace(

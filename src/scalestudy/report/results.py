@@ -69,7 +69,9 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
             line.append(_whole(row.global_batch))
     headings = identity_headings(names)
     for column in columns:
-        headings.append(replace(column.heading, detail=not column.brief))
+        # What the decision is not made by, a page shows on demand.
+        on_demand = not column.brief
+        headings.append(replace(column.heading, detail=on_demand))
     headings += _run_headings(timings)
     if batches:
         headings.append(Heading("Global batch", "samples", "batch", detail=True))
@@ -121,7 +123,9 @@ def _identity_lines(
         if listed:
             full = f"{row.strategy} ({listed})"
         strategy = Cell(row.strategy, full, listed)
-        lines.append([strategy, _whole(row.workers), *_swept_cells(row, names)])
+        line: list[str | Cell] = [strategy, _whole(row.workers)]
+        line += _swept_cells(row, names)
+        lines.append(line)
     return lines
 
 
@@ -190,7 +194,8 @@ def _quality_cell(
 
 def _with_footnote(cell: Cell, why: str, footnotes: dict[str, int]) -> Cell:
     """The cell with the number of a footnote; cells with one reason share it."""
-    return replace(cell, note=footnotes.setdefault(why, len(footnotes) + 1))
+    number = footnotes.setdefault(why, len(footnotes) + 1)
+    return replace(cell, note=number)
 
 
 def _have_batches(rows: Sequence[Row]) -> bool:
@@ -377,7 +382,8 @@ def _speed_columns(rows: Sequence[Row]) -> list[_Column]:
 
 def _metrics(rows: Sequence[Row]) -> str:
     """Names of the rows' metrics: `IoU`."""
-    names = dict.fromkeys([metric_label(row.metric) for row in rows])
+    labels = [metric_label(row.metric) for row in rows]
+    names = dict.fromkeys(labels)
     return " / ".join(names) or "metric"
 
 

@@ -286,8 +286,10 @@ def _predicted(models: Sequence[Model]) -> Table:
                 with_interval(prediction.efficiency, 2),
             )
         )
-    time = Heading(TIMES[models[0].series.of], unit, f"time {unit}")
-    most = max([model.counts()[-1] for model in models])
+    first = models[0].series
+    time = Heading(TIMES[first.of], unit, f"time {unit}")
+    largest = [model.counts()[-1] for model in models]
+    most = max(largest)
     return Table(
         (STRATEGY, WORKERS, time, SPEEDUP, EFFICIENCY),
         tuple(rows),
@@ -322,7 +324,8 @@ def time_figure(findings: Findings) -> Figure:
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
         axis=alt.Axis(values=figure_data.log_ticks(low, high), format="~g"),
     )
-    colour, shape = colour_and_shape(labels.shown(points), labels.by_strategy, "")
+    names = labels.shown(points)
+    colour, shape = colour_and_shape(names, labels.by_strategy, "")
     counts = set(figure_data.column(points, "workers"))
     x = workers_axis(sorted(counts))
     dashes = alt.StrokeDash(
@@ -330,8 +333,8 @@ def time_figure(findings: Findings) -> Figure:
         scale=alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]]),
         legend=None,
     )
-    lines = alt.Chart(data(_time_curves(models, labels, length)))
-    lines = lines.mark_line(strokeWidth=2)
+    curves = data(_time_curves(models, labels, length))
+    lines = alt.Chart(curves).mark_line(strokeWidth=2)
     layers: list[Any] = [lines.encode(x, y, colour, dashes, detail="line:N")]
     drawn = alt.Chart(data(points)).encode(x, y, colour)
     if figure_data.column(points, "low"):

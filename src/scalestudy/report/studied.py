@@ -118,7 +118,8 @@ def _software(runs: Sequence[Run]) -> str:
     for name in PACKAGES:
         if name in versions:
             label = labels.get(name, name.capitalize())
-            parts.append(f"{label} {' / '.join(versions[name])}")
+            numbers = " / ".join(versions[name])
+            parts.append(f"{label} {numbers}")
     return ", ".join(parts)
 
 
@@ -133,7 +134,10 @@ def _dates(runs: Sequence[Run]) -> str:
     if days:
         first = min(days)
         last = max(days)
-        parts.append(first if first == last else f"{first} to {last}")
+        period = first
+        if last != first:
+            period = f"{first} to {last}"
+        parts.append(period)
     return ", ".join(parts)
 
 

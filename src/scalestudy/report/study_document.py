@@ -86,8 +86,9 @@ def report_document(
         title, style = "Speed-up and quality", "figures first"
         blocks.append(Section(title, tuple(first), "scaling", style))
     if findings.rows:
+        table = results_table(findings)
         words = Paragraph(_small_print(findings))
-        blocks.append(Section("Results", (results_table(findings), words, *decisive)))
+        blocks.append(Section("Results", (table, words, *decisive)))
     if unsettled := [*advice.open_questions, *reasons(findings)]:
         blocks.append(Section("Not settled", _items(unsettled), "open", "open"))
     if tables := all_metrics(findings):
@@ -169,7 +170,8 @@ def places(made: Sequence[Figure]) -> list[Drawing]:
     """Group the figures by place, each with the others that can be selected there."""
     groups: dict[str, list[Figure]] = {}
     for figure in made:
-        groups.setdefault(figure.group or figure.name, []).append(figure)
+        place = figure.group or figure.name
+        groups.setdefault(place, []).append(figure)
     drawn = []
     for first, *others in groups.values():
         drawn.append(Drawing(first, tuple(others)))
@@ -308,7 +310,8 @@ def _brief_table(findings: Findings, console: Console) -> list[Text | Table]:
     # Rows of a narrow terminal take several lines, and only the laid-out table tells how many.
     for most in range(min(MOST_ROWS, len(rows)), 0, -1):
         places = sorted(ranked[:most])
-        laid, dropped = laid_table(table.only(places), console, brief=True)
+        shown = table.only(places)
+        laid, dropped = laid_table(shown, console, brief=True)
         if len(console.render_lines(laid, pad=False)) <= MOST_LINES:
             break
     parts: list[Text | Table] = [laid]

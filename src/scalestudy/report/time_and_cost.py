@@ -59,7 +59,8 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     named = labels(findings)
     bill = findings.advice.decision.bill
     title = legend_title(findings)
-    colour, shape = colour_and_shape(named.shown(records), named.by_strategy, title)
+    names = named.shown(records)
+    colour, shape = colour_and_shape(names, named.by_strategy, title)
     cut = _cut(records)
     cost_scale, cost_axis = _scale(records, "cost")
     time_scale, time_axis = _scale(records, "time")
@@ -81,7 +82,8 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         line = front.mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="#6E7781")
         # Ordered along the front, not by row.
         layers.append(line.encode(order="cost:Q"))
-    bars = _bars(base, records, colour, cost("cost_low"), time("time_low"))
+    cost_low, time_low = cost("cost_low"), time("time_low")
+    bars = _bars(base, records, colour, cost_low, time_low)
     layers += bars
     advised = any(column(records, "advised"))
     # Below the points, so that the ring hides none.
