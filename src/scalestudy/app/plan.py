@@ -227,7 +227,8 @@ def _installed(
         return points
     for software, lacking in missing.items():
         out = by_software[software]
-        names = " and ".join(dict.fromkeys([point.strategy for point in out]))
+        strategies = dict.fromkeys([point.strategy for point in out])
+        names = " and ".join(strategies)
         count = f"{len(out)} {plural('point', len(out))}"
         listener.note(
             f"Left out: {count} of {names}. Not installed: {lacking.expected}. {lacking.action}"

@@ -78,6 +78,7 @@ def lead(exchange: Exchange, plan: CheckPlan, placement: Placement) -> Report:
                 break
         return Report(lines=tuple(lines))
     finally:
+        # Also after an error: the other ranks would wait half an hour for another assignment.
         exchange.assign(Assignment(number=number, last=True))
 
 

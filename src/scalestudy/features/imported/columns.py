@@ -196,6 +196,7 @@ def listed(names: Sequence[str]) -> str:
 
 def normalise(name: str) -> str:
     """Return a name in lower case with underscores: `Time per Epoch` becomes `time_per_epoch`."""
+    # A dot stays, as it marks a key of a study: `train.batch_size`.
     return re.sub(r"[^a-z0-9.]+", "_", name.strip().lower()).strip("_")
 
 

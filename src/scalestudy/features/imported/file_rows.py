@@ -97,6 +97,7 @@ def _read_csv(path: Path) -> FileRows:
     """Read a CSV file; lines that begin with `#` are comments, unless one is the header."""
     name = printable_name(path.name)
     try:
+        # Excel begins files in UTF-8 with a byte-order mark.
         text = path.read_bytes().decode("utf-8-sig")
         separator = _separator(text)
         reader = csv.reader(StringIO(text, newline=""), delimiter=separator)

@@ -20,6 +20,7 @@ def paths_of(sources: Sequence[str]) -> dict[Path, bool]:
     paths: dict[Path, tuple[Path, bool]] = {}
     for source in sources:
         for path, is_named in _files(source):
+            # Patterns and folders may name a file twice; the first name is the one that messages use.
             paths.setdefault(path.resolve(), (path, is_named))
     return dict(paths.values())
 

@@ -219,6 +219,7 @@ def _compute(
     outputs = []
     for start in range(0, len(inputs), size):
         part = inputs[start : start + size]
+        # Of one size, since a framework may compile the model again for another.
         batch = np.zeros((size, *part.shape[1:]), part.dtype)
         batch[: len(part)] = part
         outputs.append(model.outputs(batch, 1.0)[: len(part)])

@@ -13,6 +13,7 @@ Everything follows from the results, so a search can be continued.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from statistics import fmean
 from typing import Any
 
@@ -384,11 +385,11 @@ def _run(
         seen = f"{failed[0].name}: {failed[0].reason or failed[0].state}"
         action = "Mend the cause, and run the command again: trials that have ended are kept."
         raise RunError("trials that end", seen, action)
-    pairs = [(trial, seed) for trial in trials for seed in seeds]
     ended: list[Run] = []
     for name in names:
         ended += runs_of(overview.of(name), made.request.target)
-    return dict(zip(pairs, ended, strict=True))
+    # Points are in the order of trials and seeds, and each has ended in one run.
+    return dict(zip(product(trials, seeds), ended, strict=True))
 
 
 def score(run: Run) -> float:
