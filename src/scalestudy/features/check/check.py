@@ -118,7 +118,7 @@ class CheckSubject:
         largest point, or fill two nodes without a study. On this machine, there is one for each GPU, or as
         many as the cores suffice for: at least two, and no more than the study's largest point has workers.
         """
-        # A strategy without times computes all its workers in one process.
+        # Workers of a strategy without times take turns on one device.
         workers = [point.workers for point in self.points if point.traits.timed]
         largest = max(workers, default=1)
         if self.on_hosts:

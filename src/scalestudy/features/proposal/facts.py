@@ -65,7 +65,7 @@ def _hardware(subject: ProposalSubject) -> Fact:
     gpus: set[str] = set()
     for run in subject.findings.runs:
         for rank in run.ranks:
-            # Only accelerators have UUIDs; CPU devices are named by their processor.
+            # Only GPUs have UUIDs; without any, the processor is named below.
             if rank.device_uuids:
                 gpus.update(rank.devices)
     if text := ", ".join(sorted(gpus)):
