@@ -109,7 +109,7 @@ def main(
         print("usage: python -m scalestudy.worker RUN_DIR", file=sys.stderr)
         return 2
     try:
-        return _work(Path(arguments[0]), train)
+        return _take_rank(Path(arguments[0]), train)
     except ScalestudyError as error:
         print(f"scalestudy: {error}", file=sys.stderr, flush=True)
         return error.exit_code
@@ -124,7 +124,9 @@ def main(
         return 1
 
 
-def _work(path: Path, train: Callable[[RunFolder, Placement, PhaseClock], int]) -> int:
+def _take_rank(
+    path: Path, train: Callable[[RunFolder, Placement, PhaseClock], int]
+) -> int:
     join_network()  # before anything starts a thread
     import psutil
 

@@ -73,7 +73,19 @@ def test_the_study_file_and_what_is_imported_are_no_targets(
 
 
 @pytest.mark.parametrize(
-    "name", [*[*COMMANDS][:5], "demo", "share", "model samples", "init", "site init"]
+    "name",
+    [
+        "report",
+        "report --from",
+        "compare",
+        "proposal",
+        "data show",
+        "demo",
+        "share",
+        "model samples",
+        "init",
+        "site init",
+    ],
 )
 def test_an_existing_file_is_replaced_only_by_force(
     call, folder_of_runs: Path, tmp_path: Path, name

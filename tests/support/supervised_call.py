@@ -20,7 +20,7 @@ def main(folder: str) -> int:
     def work(path: Path, _: object) -> int:
         return supervise(RunFolder(path), 1, train)
 
-    worker._work = work
+    worker._take_rank = work
     code = worker.main([folder])
     sys.stdout.flush()
     return code

@@ -91,7 +91,7 @@ def prepare_points(
         )
 
     ready = _with_data(points, take, study, base)
-    for point in _by_weights(ready):
+    for point in _by_pretrained(ready):
         fetch_weights(point, point.needed_files().prepared, listener)
     return ready
 
@@ -127,7 +127,7 @@ def prepare_ahead(
         return _noted(data, dataset, split, listener)
 
     ready = _with_data(points, find, study, base)
-    for point in _by_weights(ready):
+    for point in _by_pretrained(ready):
         refuse_missing_weights(point, point.needed_files().prepared, command, listener)
     return ready
 
@@ -236,7 +236,7 @@ def _data_sets(points: Iterable[Point]) -> list[DataSettings]:
     return list(distinct.values())
 
 
-def _by_weights(points: Iterable[Point]) -> Iterable[Point]:
+def _by_pretrained(points: Iterable[Point]) -> Iterable[Point]:
     """One point for each model that must be built in advance."""
     distinct: dict[tuple[object, ...], Point] = {}
     for point in points:

@@ -47,7 +47,7 @@ def silence(overview: Overview) -> str:
         last = f"its last answer is {age} old"
     else:
         last = "it has never answered"
-    return f"{overview.silent} does not answer ({overview.error}); {last}."
+    return f"{overview.queue_title} does not answer ({overview.error}); {last}."
 
 
 def _age(row: PointLine) -> str:

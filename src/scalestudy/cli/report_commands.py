@@ -1,4 +1,4 @@
-"""Commands that report: `report`, `compare` and `demo`."""
+"""Commands that report on runs that have ended: `report`, `compare`, `demo` and `export`."""
 
 import shlex
 from contextlib import suppress

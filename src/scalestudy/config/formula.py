@@ -126,7 +126,7 @@ def parse_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
     return tuple([_term(element, known, what) for element in node.elts])
 
 
-def write_call(text: str) -> str:
+def first_name(text: str) -> str:
     """The first name in a text, known or not; "" if there is none."""
     # The e of `1e-3` is no name.
     without_exponents = re.sub(r"\d[eE][-+]?\d", "", text)
@@ -138,7 +138,7 @@ def write_call(text: str) -> str:
 
 def is_formula(text: str, known: Known) -> bool:
     """Whether a text is a formula, or one of the `known` names, rather than a name of Keras's."""
-    return write_call(text) in known or not text.replace("_", "").isalnum()
+    return first_name(text) in known or not text.replace("_", "").isalnum()
 
 
 def _expression(text: str, what: str) -> ast.expr:

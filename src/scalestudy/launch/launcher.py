@@ -87,14 +87,14 @@ class Overview:
         points: The points, in the order of the study.
         asked: Unix time of the queue's last answer; 0 if there is none.
         error: Why there is no newer answer; "" if the answer is current.
-        silent: Title of the queue that was asked.
+        queue_title: Title of the queue that was asked.
         upcoming: Names of the points that this process will run next, in order.
     """
 
     points: list[PointStatus]
     asked: float = 0.0
     error: str = ""
-    silent: str = ""
+    queue_title: str = ""
     upcoming: tuple[str, ...] = ()
 
     @property

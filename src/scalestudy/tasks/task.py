@@ -14,7 +14,7 @@ from scalestudy.store.model_record import ModelRecord
 
 @dataclass(frozen=True)
 class DataInfo:
-    """Description of the data set that a task receives.
+    """What a task receives: the description of the data set, and the class weights of the study.
 
     Attributes:
         kind: "masks" (a class for each pixel), "classes" (a class for each sample), or "custom" (read by the

@@ -118,7 +118,7 @@ def _serve(part: OwnPart) -> None:
 
 
 def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
-    """Compute the part of a rank that has already joined the others; see `run`."""
+    """Compute the part of a rank that has already joined the others; see `run_synchronous`."""
     folder = part.folder
     point = part.point
     placement = part.placement
