@@ -91,7 +91,7 @@ def balance_processes(
     if one_host:
         counts[_host_for(slots, processes)] = processes
         return counts
-    # At least two: what fits on one host has `one_host`.
+    # At least two: what fits on the smallest host has `one_host`.
     used = 2
     while used < len(slots) and sum(slots[:used]) < processes:
         used += 1

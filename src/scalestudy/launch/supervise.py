@@ -94,7 +94,7 @@ def supervise(
                 os.kill(child, signal.SIGKILL if ended_by else number)
 
         for number in waited - {signal.SIGCHLD}:
-            # An ignored signal would not be reported, even while it is blocked.
+            # POSIX leaves open whether a signal that is ignored stays pending while it is blocked.
             signal.signal(number, lambda *_: None)
         # If SIGCHLD were ignored, the kernel would reap the child, and its status would be lost.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

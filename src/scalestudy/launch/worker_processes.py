@@ -294,7 +294,7 @@ def worker_command(
         "SCALESTUDY_LAUNCHER": str(os.getpid()),
         # What a killed worker has printed must be in its log.
         "PYTHONUNBUFFERED": "1",
-        # OpenMP would start a thread for every core of the machine in each worker.
+        # A worker without cores of its own would else start a thread for each of the machine.
         "OMP_NUM_THREADS": str(max(1, len(cpus))),
     }
     if "PYTHONPATH" in values:

@@ -164,7 +164,7 @@ def submit_point(
     """
     # Random: the job carries it, and is found by it if the queue's answer is lost.
     mark = secrets.token_hex(8)
-    # What has been done so far is undone in reverse, unless everything has succeeded.
+    # What has been done is undone in reverse after an error, unless the queue may have taken the job.
     with ExitStack() as undo:
         try:
             run = _run(folder, point, submission, undo)
