@@ -169,7 +169,7 @@ class Decision:
         ratio = self.samples.get(price.key)
         if ratio is None:
             return price
-        # Time and cost grow with the samples, and what is their inverse falls.
+        # The time grows with the samples, and what is its inverse falls.
         less = ratio.inverse()
         return replace(
             price,

@@ -75,7 +75,7 @@ def contrast(
         assert single is not None
         error = math.sqrt(2 * single.value / len(changes))
         return Contrast(fmean(changes), error, single.freedom, len(changes))
-    # Without pairs, or with one that would leave other runs out.
+    # Without pairs, with one that would leave other runs out, or with one and nothing that shows how runs spread.
     change = fmean(ours.values()) - fmean(theirs.values())
     first = run_variance([*ours.values()], design)
     second = run_variance([*theirs.values()], their_design)

@@ -94,7 +94,7 @@ def supervise(
                 os.kill(child, signal.SIGKILL if ended_by else number)
 
         for number in waited - {signal.SIGCHLD}:
-            # POSIX leaves open whether a signal that is ignored stays pending while it is blocked.
+            # POSIX leaves open whether an ignored signal that is blocked is kept; Linux keeps it.
             signal.signal(number, lambda *_: None)
         # If SIGCHLD were ignored, the kernel would reap the child, and its status would be lost.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

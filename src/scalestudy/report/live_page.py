@@ -116,7 +116,7 @@ class LivePage:
             since = begun(status)
             if since is not None:
                 elapsed[status.name] = since
-        # A queue takes points as fast as it has nodes, a launcher of this host one after another.
+        # A queue takes points as fast as it has nodes, other launchers one after another.
         at_once = launcher_of(study).detached
         left = remaining(overview.points, elapsed, at_once=at_once)
         ordered = sorted(overview.points, key=_place)

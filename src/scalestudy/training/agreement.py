@@ -102,7 +102,7 @@ def gather(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
 
 
 def scatter(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) -> Values:
-    """Return this process's part of what `gathered` returned, possibly in another process."""
+    """Return this process's part of what `gather` returned, possibly in another process."""
     own = [variable for variable in trainer.state.variables if variable.own]
     common = len(trainer.state.variables) - len(own)
     mine = []

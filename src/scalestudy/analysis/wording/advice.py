@@ -271,8 +271,10 @@ def _unlike_work(rows: Sequence[Row], decision: Decision) -> str:
     price = decision.price
     if price is None or price.basis != "rate" or len(amounts) < 2:
         return ""
-    low = min(amounts)
-    high = max(amounts)
+    # A run that ended before its first step has processed none.
+    some = [amount for amount in amounts if amount]
+    low = min(some)
+    high = max(some)
     return (
         f"Trainings processed {low:,} to {high:,} samples, so the time of a sample is compared, and qualities"
         " are of unlike work (weak scaling)."

@@ -260,7 +260,7 @@ def _raw_mode(picture: Image.Image) -> str:
     tiles = getattr(picture, "tile", None)
     if not tiles:
         return picture.mode
-    # A tile is (decoder, box, offset, arguments); the first argument is the stored mode.
+    # A tile is (decoder, box, offset, arguments); the first argument is the stored mode, except for GIF.
     *_, args = tiles[0]
     if isinstance(args, tuple) and args:
         return str(args[0])

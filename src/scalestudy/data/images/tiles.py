@@ -129,7 +129,7 @@ def _along(length: int, tile: int, overlap: int) -> list[_Interval]:
     step = tile - overlap
     count = math.ceil((length - overlap) / step)
     last = length - tile
-    # In integers, so that the first and the last tile end exactly with the image.
+    # In integers, so that the first tile begins and the last ends exactly with the image.
     starts = [index * last // (count - 1) for index in range(count)]
     intervals = []
     core_start = 0

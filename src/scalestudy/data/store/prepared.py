@@ -272,7 +272,7 @@ def check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Non
     array = _map(file)
     expected = array.offset + array.nbytes  # type: ignore[attr-defined]
     as_described = array.shape == shape and array.dtype == dtype
-    # A file that a full disk cut off keeps its header.
+    # NumPy refuses a file that is cut off; one that is too long has another's header.
     if not as_described or file.stat().st_size != expected:
         raise ValueError(
             f"{file.name} holds {list(array.shape)} {array.dtype}, not {list(shape)} {dtype}"
