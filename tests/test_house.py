@@ -83,24 +83,17 @@ def late_constants(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             defined.add(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign) and defined:
-            names = assigned_names(node)
-            if not used_names(node) & defined:
+            names = names_of(node, ast.Store)
+            if not names_of(node, ast.Load) & defined:
                 late += [name for name in names if name.isupper()]
             defined |= names
     return late
 
 
-def assigned_names(statement):
+def names_of(statement, context):
+    """Return the names that a statement assigns (`ast.Store`) or uses (`ast.Load`)."""
     names = set()
     for node in ast.walk(statement):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-    return names
-
-
-def used_names(statement):
-    names = set()
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, context):
             names.add(node.id)
     return names
