@@ -53,7 +53,8 @@ started() { # PID -> its start time; fails if it runs no longer
 
 alive() { # NAME
   local pid start
-  [ -s "$root/pid/$1" ] && read -r pid start <"$root/pid/$1" && [ "$(started "$pid")" = "$start" ]
+  [ -s "$root/pid/$1" ] && read -r pid start <"$root/pid/$1" && [ -n "$start" ] &&
+    [ "$(started "$pid")" = "$start" ]
 }
 
 spawn() { # NAME COMMAND…: start it apart from this terminal
