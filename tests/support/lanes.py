@@ -56,7 +56,11 @@ GROUPS = {
     "hosts": ("launch/test_virtual_hosts.py",),
     "tutorials": ("docs/test_tutorials.py",),
     "end to end": ("test_end_to_end.py",),
-    "slurm: checks": ("slurm/test_check.py", "slurm/test_waiting.py"),
+    "slurm: checks": (
+        "slurm/test_check.py",
+        "slurm/test_waiting.py",
+        "slurm/test_cluster.py",
+    ),
     "checks": (
         "features/check/*.py",
         "launch/test_local_runs.py",
