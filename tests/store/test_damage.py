@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.store.state import RunFiles, deciding_run, state_of_runs
+from scalestudy.store.state import RunFiles, read_deciding_run, state_of_runs
 from scalestudy.util.errors import RunError
 
 
@@ -78,11 +78,11 @@ def test_another_finished_run_of_the_point_counts(
     DAMAGES["truncated"](done.path / "result.json")
     folder = make()
     second = folder.new_run(folder.points()[0])
-    assert deciding_run([done, second]) == second  # running
+    assert read_deciding_run([done, second]).run == second  # running
     second.write_failure(records.failure())
-    assert deciding_run([done, second]) == done
+    assert read_deciding_run([done, second]).run == done
     second.write_result(records.result())
-    assert deciding_run([done, second]) == second
+    assert read_deciding_run([done, second]).run == second
 
 
 def test_a_line_that_cannot_be_parsed_is_left_out_and_no_run_goes_on_from_it(

@@ -12,7 +12,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.store import study_folder as store
 from scalestudy.store.records import JobRecord
-from scalestudy.store.state import deciding_run, state_of_runs
+from scalestudy.store.state import read_deciding_run, state_of_runs
 from scalestudy.store.study_folder import RunFolder, StudyFolder
 from scalestudy.util.errors import UserError
 
@@ -291,7 +291,7 @@ def test_one_finished_run_makes_a_point_done_whatever_came_before_or_after(
     done.append_epoch(records.epoch())
     folder.new_run(point).write_failure(records.failure())
     assert states(folder)[point.name] == "done"
-    assert deciding_run(folder.runs(point.name)) == done
+    assert read_deciding_run(folder.runs(point.name)).run == done
     assert (done.result(), done.epochs()) == (records.result(), [records.epoch()])
 
 

@@ -145,12 +145,6 @@ def read_deciding_run(runs: Sequence[RunFolder]) -> DecidingRun | None:
     return first_damage or first_whole
 
 
-def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
-    """The run that determines the state of a point; see `read_deciding_run`."""
-    found = read_deciding_run(runs)
-    return found.run if found else None
-
-
 def state_of_runs(runs: Sequence[RunFolder]) -> State:
     """The state of a point from the files of its runs alone, without asking a queue."""
     found = read_deciding_run(runs)
