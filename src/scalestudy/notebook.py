@@ -46,7 +46,9 @@ def run(
 
         listener = Terminal()
     return run_study(
-        request_of(study, out), listener=listener or Warner(), report=report
+        request_of(study, out),
+        listener=listener or Warner(),
+        report=report,
     )
 
 

@@ -201,7 +201,12 @@ def take_part(
     used = device_of(device, assigned, seen)
     if used == "gpu":
         refuse_missing(assigned, seen)
-        check_placement(placement, strategy=strategy, workers=workers, gpus=len(seen))
+        check_placement(
+            placement,
+            strategy=strategy,
+            workers=workers,
+            gpus=len(seen),
+        )
     devices = strategy.workers_at_once(workers)
     if cpus_per_worker is not None:
         _pin(placement, used, devices, cpus_per_worker)
@@ -245,7 +250,12 @@ def _take_output(path: Path, placement: Placement) -> None:
             stream.reconfigure(line_buffering=True)
 
 
-def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) -> None:
+def _pin(
+    placement: Placement,
+    device: str,
+    devices: int,
+    cpus_per_worker: int,
+) -> None:
     """Pin this process to its own cores, near its GPUs, if the launcher has granted more."""
     from scalestudy.cluster.worker_environment import own_cores
     from scalestudy.hardware import cores

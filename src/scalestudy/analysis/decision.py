@@ -254,7 +254,11 @@ def decide(
         if not verdict.seems_worse and failures[key].share <= usual.share:
             sound.add(key)
     prices, reference = prices_of(
-        keys, measures, sound, criteria.bill, price_basis(keys, measures)
+        keys,
+        measures,
+        sound,
+        criteria.bill,
+        price_basis(keys, measures),
     )
     made = Decision(
         "no-timing",
@@ -269,7 +273,9 @@ def decide(
 
 
 def _stricter_verdicts(
-    rows: Sequence[Row], measures: Measures, margin: QualityMargin | None
+    rows: Sequence[Row],
+    measures: Measures,
+    margin: QualityMargin | None,
 ) -> dict[Key, Verdict]:
     """Each row's verdict, or its verdict against the study's best one-worker row if it seems worse there.
 
@@ -382,7 +388,9 @@ def _lacks_larger_times(made: Decision, rows: Sequence[Row], reference: Key) -> 
 
 
 def _cheap_enough(
-    made: Decision, candidates: Sequence[Price], reference: Key
+    made: Decision,
+    candidates: Sequence[Price],
+    reference: Key,
 ) -> tuple[list[Price], list[Price]]:
     """The candidates that keep the cost efficiency, and those that are too uncertain to tell."""
     least = made.prices[reference].units
@@ -413,7 +421,9 @@ def _shown_no_worse(made: Decision, measures: Measures) -> Set[Key]:
 
 
 def _kind_of_choice(
-    choice: Price, candidates: Sequence[Price], rows: Sequence[Row]
+    choice: Price,
+    candidates: Sequence[Price],
+    rows: Sequence[Row],
 ) -> Kind:
     fewest = min(price.key.workers for price in candidates)
     if choice.key.workers > fewest:
@@ -445,7 +455,10 @@ def _rivals(choice: Price, good: Sequence[Price], measures: Measures) -> list[Ke
 
 
 def _provisional(
-    made: Decision, choice: Price, kind: Kind, faster: Sequence[Price]
+    made: Decision,
+    choice: Price,
+    kind: Kind,
+    faster: Sequence[Price],
 ) -> tuple[Reason, ...]:
     """Reasons why a choice is provisional, without repeats, by its price and quality and faster prices."""
     reasons: list[Reason] = []

@@ -78,7 +78,9 @@ class _UsualGain(NamedTuple):
 
 
 def _usual_gain(
-    runs: Sequence[Run], sense: Sense, chance: float | None
+    runs: Sequence[Run],
+    sense: Sense,
+    chance: float | None,
 ) -> _UsualGain | None:
     """None if it is not known what a model scores that learned nothing, or no run ended with a quality."""
     if sense.better is None:
@@ -98,7 +100,12 @@ def _usual_gain(
     return _UsualGain(median(finite), floor, sense.better)
 
 
-def _is_chance(run: Run, quality: float, chance: float, sense: Sense) -> bool:
+def _is_chance(
+    run: Run,
+    quality: float,
+    chance: float,
+    sense: Sense,
+) -> bool:
     assert sense.better is not None
     labels = run.result.quality_labels or 0
     over = gain(quality - chance, sense.better)

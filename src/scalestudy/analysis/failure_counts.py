@@ -43,7 +43,9 @@ class Failures:
 
 
 def count_failures(
-    keys: Sequence[Key], measures: Measures, planned: Sequence[Planned]
+    keys: Sequence[Key],
+    measures: Measures,
+    planned: Sequence[Planned],
 ) -> dict[Key, Failures]:
     """Count the failed trainings of every row: those that learned nothing, and those that ended in an error.
 
@@ -64,7 +66,9 @@ def count_failures(
 
 
 def pool(
-    failures: Mapping[Key, Failures], keys: Iterable[Key], measures: Measures
+    failures: Mapping[Key, Failures],
+    keys: Iterable[Key],
+    measures: Measures,
 ) -> Failures:
     """Failures of several rows together, those with equal updates once."""
     most: dict[Key, Failures] = {}

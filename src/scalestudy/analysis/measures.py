@@ -180,7 +180,9 @@ def measure_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
 
 
 def _design(
-    keys: Sequence[Key], values: Mapping[Key, Values], scales: Mapping[Key, Scale]
+    keys: Sequence[Key],
+    values: Mapping[Key, Values],
+    scales: Mapping[Key, Scale],
 ) -> dict[Key, Design | None]:
     """The design of `keys`, for each row that belongs to it."""
     on_scale: dict[Key, Values] = {}
@@ -357,7 +359,9 @@ def _times(groups: Groups, value: Callable[[Run], float | None]) -> Measure:
 
 
 def _qualities(
-    trained: Groups, by_metric: Iterable[Sequence[Key]], senses: Mapping[Key, Sense]
+    trained: Groups,
+    by_metric: Iterable[Sequence[Key]],
+    senses: Mapping[Key, Sense],
 ) -> tuple[dict[Key, Values], dict[Key, Scale], dict[Key, int]]:
     """The qualities of each row, their scale, and their decimals in text."""
     qualities: dict[Key, Values] = {}

@@ -147,7 +147,9 @@ class Ended:
 
 
 def next_runs(
-    known: Known, limits: Limits | None = None, until: Until = "decided"
+    known: Known,
+    limits: Limits | None = None,
+    until: Until = "decided",
 ) -> Batch | Ended:
     """Return the next runs, or why there are none; until "timed", qualities are not asked for."""
     limits = limits or Limits()
@@ -206,13 +208,17 @@ def _missing_times(known: Known) -> Batch | None:
         return _timing(known, fresh, "the times of all rows come first")
     if busy:
         return _timing(
-            known, busy, "other programs used the cores while they were timed"
+            known,
+            busy,
+            "other programs used the cores while they were timed",
         )
     return None
 
 
 def _more_timings(
-    known: Known, unsettled: Sequence[Key], reference: Key
+    known: Known,
+    unsettled: Sequence[Key],
+    reference: Key,
 ) -> Batch | None:
     """Another timing run of rows whose cost efficiency is not settled; None if all have had enough.
 
@@ -364,7 +370,10 @@ def _fastest_at_most(
 
 
 def _candidates(
-    known: Known, keys: Sequence[Key], reference: Key, root: Key
+    known: Known,
+    keys: Sequence[Key],
+    reference: Key,
+    root: Key,
 ) -> list[Key]:
     """Rows that may be chosen, the fastest first: cheap enough, and faster than rows that are billed less.
 
@@ -401,7 +410,11 @@ def _slower_than_cheaper(known: Known, key: Key, others: Iterable[Key]) -> bool:
 
 
 def _quality(
-    known: Known, candidates: list[Key], root: Key, left: float, limits: Limits
+    known: Known,
+    candidates: list[Key],
+    root: Key,
+    left: float,
+    limits: Limits,
 ) -> Batch | Ended:
     """The next trainings, by bisection among the candidates, the fastest first.
 
@@ -426,7 +439,12 @@ def _quality(
             break
         key = candidates[_next_place(candidates, standings, start, found)]
         if too_many := _beyond_budget(
-            known, key, root, verdicts.get(key), left, limits
+            known,
+            key,
+            root,
+            verdicts.get(key),
+            left,
+            limits,
         ):
             return too_many
         batch = _training(known, key, root, limits)
@@ -462,7 +480,10 @@ def _open_part(standings: Sequence[Standing]) -> tuple[int, int]:
 
 
 def _next_place(
-    candidates: Sequence[Key], standings: Mapping[Key, Standing], start: int, found: int
+    candidates: Sequence[Key],
+    standings: Mapping[Key, Standing],
+    start: int,
+    found: int,
 ) -> int:
     """Which candidate to train next: one already begun, else the fastest, else the middle of the open part.
 
@@ -497,7 +518,11 @@ def _fails(known: Known, key: Key) -> bool:
 
 
 def _standing(
-    known: Known, key: Key, root: Key, verdict: Verdict | None, limits: Limits
+    known: Known,
+    key: Key,
+    root: Key,
+    verdict: Verdict | None,
+    limits: Limits,
 ) -> Standing:
     if _fails(known, key):
         return "worse"
@@ -556,7 +581,12 @@ def _compared(known: Known, key: Key, root: Key) -> list[Key]:
     return list(by_updates.values())
 
 
-def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None:
+def _training(
+    known: Known,
+    key: Key,
+    root: Key,
+    limits: Limits,
+) -> Batch | None:
     """The trainings until the next look at a row: its own, and those of the rows that it is compared with.
 
     None if all seeds were tried, or if trainings of one of these rows fail.

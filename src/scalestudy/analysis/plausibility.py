@@ -86,7 +86,11 @@ def with_doubts(
     if "unlike-devices" in kinds:
         # Not even provisionally: the ratio of such times is one of devices.
         return replace(
-            decision, kind="unlike-devices", choice=None, passed_over=(), rivals=()
+            decision,
+            kind="unlike-devices",
+            choice=None,
+            passed_over=(),
+            rivals=(),
         )
     return decision
 
@@ -288,7 +292,9 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[TableDoubt]:
 
 
 def _two_groups_of_qualities(
-    row: Row, measures: Measures, decision: Decision
+    row: Row,
+    measures: Measures,
+    decision: Decision,
 ) -> Iterator[TableDoubt]:
     qualities = measures.quality.values.get(row.key, {}).values()
     values = [*filter(math.isfinite, qualities)]

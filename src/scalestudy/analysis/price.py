@@ -80,7 +80,10 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
         return SpeedUp(reason=reason, training_reason=reason)
     steady, reason = _steady(key, baseline, measures)
     training, training_reason = _of_times(
-        key, baseline, measures, measures.training_seconds
+        key,
+        baseline,
+        measures,
+        measures.training_seconds,
     )
     wall, _ = _of_times(key, baseline, measures, measures.wall_seconds)
     return SpeedUp(steady, training, wall, baseline, reason, training_reason)
@@ -123,7 +126,12 @@ def _no_baseline(key: Key, groups: Groups) -> str:
     return f"no finished one-worker run of {' or '.join(names)}{others} to compare with"
 
 
-def _ratio(key: Key, baseline: Key, measures: Measures, measure: Measure) -> Estimate:
+def _ratio(
+    key: Key,
+    baseline: Key,
+    measures: Measures,
+    measure: Measure,
+) -> Estimate:
     """Ratio of a row to its baseline; exactly 1 for the baseline itself."""
     if key != baseline:
         return measure.ratio(key, baseline)
@@ -162,7 +170,10 @@ def _why_no_rate(row: Key, measures: Measures) -> str:
 
 
 def _of_times(
-    key: Key, baseline: Key, measures: Measures, times: Measure
+    key: Key,
+    baseline: Key,
+    measures: Measures,
+    times: Measure,
 ) -> tuple[Estimate, str | None]:
     if not times.values[key] or not times.values[baseline]:
         return NOTHING, "its training time is unknown"
@@ -294,7 +305,10 @@ def prices_of(
             speedup = relative_time(measures, basis, reference.key, key)
         efficiency = speedup.scaled(reference.units / price.units)
         prices[key] = replace(
-            price, speedup=speedup, efficiency=efficiency, on_front=key in front
+            price,
+            speedup=speedup,
+            efficiency=efficiency,
+            on_front=key in front,
         )
     return prices, reference.key
 
@@ -311,7 +325,11 @@ def _cheapest_of_least_units(prices: Sequence[Price]) -> Price:
 
 
 def _price_of(
-    key: Key, first: Key, measures: Measures, bill: Bill, basis: PriceBasis
+    key: Key,
+    first: Key,
+    measures: Measures,
+    bill: Bill,
+    basis: PriceBasis,
 ) -> Price | None:
     """Time and cost of a row; None if its times do not count. `first` is the smallest row of its series."""
     measure = _measure(measures, basis)
@@ -334,7 +352,10 @@ def _price_of(
 
 
 def relative_time(
-    measures: Measures, basis: PriceBasis, key: Key, other: Key
+    measures: Measures,
+    basis: PriceBasis,
+    key: Key,
+    other: Key,
 ) -> Estimate:
     """Time of `key` divided by the time of `other`."""
     measure = _measure(measures, basis)

@@ -80,7 +80,9 @@ class Verdict:
 
 
 def accepted_loss(
-    reference: float, sense: Sense, margin: QualityMargin | None
+    reference: float,
+    sense: Sense,
+    margin: QualityMargin | None,
 ) -> float:
     """Accepted loss of a reference's quality, in the metric's unit; the default rule if `margin` is None."""
     if margin is not None:
@@ -135,12 +137,20 @@ def judge(
     look, needed = None, None
     if measures.sequential:
         look = sequential.compare_sequentially(
-            measures.quality, key, reference, accepted, sense.better
+            measures.quality,
+            key,
+            reference,
+            accepted,
+            sense.better,
         )
         change, needed = look.change, look.needed
     else:
         change, needed = sequential.compare_grid(
-            measures.quality, key, reference, measures.looks, accepted
+            measures.quality,
+            key,
+            reference,
+            measures.looks,
+            accepted,
         )
     kind = classify_change(change, accepted, sense.better)
     given_up = kind == "unclear" and look is not None and look.futile
@@ -164,7 +174,10 @@ def judge(
 
 
 def _incomparable(
-    key: Key, reference: Key | None, measures: Measures, margin: QualityMargin | None
+    key: Key,
+    reference: Key | None,
+    measures: Measures,
+    margin: QualityMargin | None,
 ) -> Verdict | None:
     """Verdict on a row that nothing can be compared with, or by no known scale; None if it can be compared."""
     sense = measures.senses[key]
@@ -229,7 +242,9 @@ def _unfit(reference: Key | None, measures: Measures) -> str | None:
 
 
 def classify_change(
-    change: Estimate, margin: float, better: Better
+    change: Estimate,
+    margin: float,
+    better: Better,
 ) -> Literal["no-worse", "worse", "unclear"]:
     """Compare the interval of a change with `margin`, a length in the metric's own unit."""
     if change.low is None or change.high is None:

@@ -33,7 +33,10 @@ class Remaining:
 
 
 def remaining(
-    points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at_once: bool
+    points: Sequence[PointStatus],
+    elapsed: Mapping[str, float],
+    *,
+    at_once: bool,
 ) -> Remaining:
     """Estimate what is left of a study.
 
@@ -159,7 +162,9 @@ def _seconds_left(status: PointStatus) -> float | None:
 def _series(status: PointStatus) -> str:
     swept = without_repeats(status.point.swept)
     return json.dumps(
-        [status.point.strategy, status.point.timing, swept], sort_keys=True, default=str
+        [status.point.strategy, status.point.timing, swept],
+        sort_keys=True,
+        default=str,
     )
 
 

@@ -95,7 +95,10 @@ class Rounds:
         return found
 
     def _is_alone(
-        self, key: Key, others: Sequence[Key], rounds: Mapping[Key, set[Any]]
+        self,
+        key: Key,
+        others: Sequence[Key],
+        rounds: Mapping[Key, set[Any]],
     ) -> bool:
         """Whether a row has no round in common with these, and was run before or after each of them."""
         for other in others:
@@ -163,7 +166,9 @@ def _split(timed: Sequence[tuple[float, Run, Key]]) -> Names:
 
 
 def _another_began(
-    runs: Sequence[tuple[float, Run, Key]], block: Any, after: float
+    runs: Sequence[tuple[float, Run, Key]],
+    block: Any,
+    after: float,
 ) -> bool:
     """Whether a run of another block began after this time."""
     for began, run, _ in runs:

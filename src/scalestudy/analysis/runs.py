@@ -324,7 +324,9 @@ def values_of(
 
 
 def epoch_values(
-    epochs: Sequence[EpochOutcome], name: str, inner: str | None = None
+    epochs: Sequence[EpochOutcome],
+    name: str,
+    inner: str | None = None,
 ) -> list[Any]:
     """One value of all epochs, such as `"validation", "loss"`; None where an epoch lacks it."""
     if inner is None:

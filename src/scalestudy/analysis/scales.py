@@ -52,7 +52,10 @@ class Scale:
 
 LINEAR = Scale(float, float, math.isfinite)
 LOGARITHM = Scale(
-    math.log, exponential, lambda value: 0 < value < math.inf, geometric_mean
+    math.log,
+    exponential,
+    lambda value: 0 < value < math.inf,
+    geometric_mean,
 )
 # Back from an angle beyond the ends, an interval would fold into itself, so that it is cut there.
 ARCSINE = Scale(

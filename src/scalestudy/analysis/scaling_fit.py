@@ -210,7 +210,13 @@ class ScalingFit:
             return Estimate(value, min(value, low), max(value, high))
         return Estimate(value)
 
-    def _end(self, shape: "Array", best: float, allowed: float, factor: float) -> float:
+    def _end(
+        self,
+        shape: "Array",
+        best: float,
+        allowed: float,
+        factor: float,
+    ) -> float:
         """Least or largest value of `shape` [terms] times coefficients that the runs allow."""
         from scipy.optimize import brentq
 
@@ -253,7 +259,9 @@ class ScalingFit:
 
 
 def fit(
-    terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[float]
+    terms: Sequence[ScalingTerm],
+    counts: Sequence[int],
+    seconds: Sequence[float],
 ) -> ScalingFit | None:
     """Fit a scaling model to runs, given the number of workers and the training time of each.
 
@@ -354,7 +362,11 @@ def _is_collinear(columns: "Array") -> bool:
 
 
 def _lack(
-    squares: float, scatter: float, runs: int, counts: int, coefficients: "Array"
+    squares: float,
+    scatter: float,
+    runs: int,
+    counts: int,
+    coefficients: "Array",
 ) -> tuple[float, float]:
     """Return the P value of the lack-of-fit F test (1 if it cannot be computed) and the means' variance.
 
@@ -373,7 +385,11 @@ def _lack(
 
 
 def _variance(
-    least: float, scatter: float, runs: int, counts: int, free: "Array"
+    least: float,
+    scatter: float,
+    runs: int,
+    counts: int,
+    free: "Array",
 ) -> tuple[float, int]:
     """Return the variance of a run under all terms and its degrees of freedom; 0 if these are too few."""
     terms = int(np.count_nonzero(free))

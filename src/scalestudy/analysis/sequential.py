@@ -76,7 +76,11 @@ class Look:
 
 
 def compare_sequentially(
-    quality: Measure, key: Key, reference: Key, margin: float, better: Better
+    quality: Measure,
+    key: Key,
+    reference: Key,
+    margin: float,
+    better: Better,
 ) -> Look:
     """Compare two rows by the runs of both; `margin` is the accepted loss of quality."""
     ours = quality.values[key]
@@ -158,7 +162,11 @@ def seeds_needed(spread: float, margin: float) -> int:
 
 
 def compare_grid(
-    quality: Measure, key: Key, reference: Key, looks: Sequence[int], margin: float
+    quality: Measure,
+    key: Key,
+    reference: Key,
+    looks: Sequence[int],
+    margin: float,
 ) -> tuple[Estimate, int | None]:
     """Quality minus the reference's, with the interval at the level of this look.
 
@@ -222,7 +230,11 @@ def _no_loss(change: Contrast, better: Better) -> float | None:
 
 
 def _predictive_power(
-    change: Contrast, level: float, seeds: int, margin: float, better: Better
+    change: Contrast,
+    level: float,
+    seeds: int,
+    margin: float,
+    better: Better,
 ) -> float | None:
     """Predictive chance of the verdict "no worse" at the last look (Spiegelhalter et al. 1986).
 

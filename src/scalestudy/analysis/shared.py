@@ -153,7 +153,9 @@ def read_shared(path: Path) -> SharedStudy:
             "Ask for the file again; one of a newer version needs a newer Scalestudy."
         )
         raise UserError(
-            "a file that `scalestudy report --share` wrote", seen, action
+            "a file that `scalestudy report --share` wrote",
+            seen,
+            action,
         ) from error
     except OSError as error:
         raise explain(error) or error from None

@@ -22,7 +22,9 @@ from scalestudy.analysis.variances import (
 
 
 def mean(
-    values: Sequence[float], scale: Scale, design: Design | None = None
+    values: Sequence[float],
+    scale: Scale,
+    design: Design | None = None,
 ) -> Estimate:
     """Mean of runs with Student's interval: geometric on the logarithmic scale, else arithmetic.
 

@@ -26,7 +26,9 @@ class Switch:
 
 
 def switching_length(
-    decision: Decision, epochs: int, decide: Callable[[PlannedTraining], Decision]
+    decision: Decision,
+    epochs: int,
+    decide: Callable[[PlannedTraining], Decision],
 ) -> Switch | None:
     """Return from which length on the decision changes; None if it does not, or if this is not certain.
 

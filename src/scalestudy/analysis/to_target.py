@@ -66,7 +66,9 @@ class _Updates(NamedTuple):
 
 
 def useful_speed_ups(
-    keys: Sequence[Key], measures: Measures, target: float
+    keys: Sequence[Key],
+    measures: Measures,
+    target: float,
 ) -> dict[Key, Useful]:
     """What each row needs to reach `target`; without rows that nothing can be compared with."""
     alike: dict[_Updates, list[Key]] = {}

@@ -98,7 +98,9 @@ def run_variance(values: Sequence[float], design: Design | None) -> Variance | N
 
 
 def moderate(
-    values: Sequence[float], common: Variance | None, per_run: float = 1.0
+    values: Sequence[float],
+    common: Variance | None,
+    per_run: float = 1.0,
 ) -> Variance | None:
     """Moderated variance of a run; None if nothing is known about it.
 

@@ -48,7 +48,10 @@ class Listener:
 
     @contextmanager
     def progress(
-        self, what: str, total: int | None = None, unit: str = ""
+        self,
+        what: str,
+        total: int | None = None,
+        unit: str = "",
     ) -> Iterator[ProgressCallback]:
         """Report a longer task such as "Preparing digits"; yields a callback for the amount done."""
         yield lambda done, total=total: None
@@ -73,7 +76,12 @@ class Listener:
     def failed(self, status: PointStatus) -> None:
         """Report a point that failed or was cancelled, after everything has ended."""
 
-    def reported(self, folder: StudyFolder, findings: "Findings", page: Path) -> None:
+    def reported(
+        self,
+        folder: StudyFolder,
+        findings: "Findings",
+        page: Path,
+    ) -> None:
         """Report that the report has been written, and the path of its page."""
 
 

@@ -133,7 +133,10 @@ class Plan:
         return {point.name: self._ready[point.name] for point in points}
 
     def _note_other_beginnings(
-        self, folder: Path, added: Sequence[Point], listener: Listener
+        self,
+        folder: Path,
+        added: Sequence[Point],
+        listener: Listener,
     ) -> None:
         before = set()
         for status in self.overview.points:
@@ -148,7 +151,9 @@ class Plan:
             )
 
     def dry_run_points(
-        self, points: Sequence[Point], listener: Listener
+        self,
+        points: Sequence[Point],
+        listener: Listener,
     ) -> Mapping[str, Point]:
         """Return these points by name for a dry run, with their data if already prepared.
 
@@ -184,12 +189,18 @@ class Plan:
         for point in distinct.values():
             add_trained(point.task, point.sources)
         return StudyFolder.create_or_open(
-            self.request.target, self.study, self.points, self.request.text, self.order
+            self.request.target,
+            self.study,
+            self.points,
+            self.request.text,
+            self.order,
         )
 
 
 def _note_unused_workers(
-    study: Study, points: Sequence[Point], listener: Listener
+    study: Study,
+    points: Sequence[Point],
+    listener: Listener,
 ) -> None:
     # Numbers that the user did not write are a default, which strategies may well not use.
     if "workers" not in study.sweep.model_fields_set:
@@ -203,7 +214,9 @@ def _note_unused_workers(
 
 
 def _installed(
-    launcher: Launcher, points: list[Point], listener: Listener
+    launcher: Launcher,
+    points: list[Point],
+    listener: Listener,
 ) -> list[Point]:
     """Leave out points whose engine or library is not installed here, unless none would be left."""
     if launcher.detached:
@@ -261,13 +274,18 @@ def plan_study(
         )
     study, kind = with_task_data(request.study)
     points = _installed(
-        launcher, launcher.points(study, options), listener or Listener()
+        launcher,
+        launcher.points(study, options),
+        listener or Listener(),
     )
     if listener is not None:
         _note_unused_workers(study, points, listener)
     for point in points:
         refuse_unusable(
-            point, study, request.base, classes=known_classes(point, kind, request.base)
+            point,
+            study,
+            request.base,
+            classes=known_classes(point, kind, request.base),
         )
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)

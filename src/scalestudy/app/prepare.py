@@ -67,7 +67,9 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
         expected = f"the environment variable {undefined} to be set"
         action = f"Run `export {undefined}=...` first, or write the path out."
         raise UserError(
-            expected, f'data = "{source}" in {study.task}', action
+            expected,
+            f'data = "{source}" in {study.task}',
+            action,
         ) from None
     return study.with_data(source=source), kind
 
@@ -87,7 +89,11 @@ def prepare_points(
 
     def take(point: Point) -> PreparedFiles:
         return prepare_data(
-            point.data, kind, base, listener, point.launch.progress_timeout
+            point.data,
+            kind,
+            base,
+            listener,
+            point.launch.progress_timeout,
         )
 
     ready = _with_data(points, take, study, base)
@@ -198,7 +204,9 @@ def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> 
             continue
         expected = "a results folder outside the data"
         raise UserError(
-            expected, f"{target}, in {inside}", "Name another one: --out FOLDER."
+            expected,
+            f"{target}, in {inside}",
+            "Name another one: --out FOLDER.",
         )
 
 
@@ -268,7 +276,9 @@ def _with_data(
         if train.class_weights is not None and asked not in weights:
             rows = Split.load(split).train
             weights[asked] = weights_of(
-                train.class_weights, Prepared.open(folder), rows
+                train.class_weights,
+                Prepared.open(folder),
+                rows,
             )
         ready.append(point.with_files(folder, split, weights.get(asked)))
     return ready
@@ -291,7 +301,10 @@ def _refuse_too_few(point: Point, training: int, study: Study) -> None:
 
 
 def _noted(
-    data: DataSettings, done: Prepared, split: Split, listener: Listener
+    data: DataSettings,
+    done: Prepared,
+    split: Split,
+    listener: Listener,
 ) -> PreparedFiles:
     """Report what was left out of a prepared set, and return its files."""
     for note in (*done.left_out, *done.remarks):

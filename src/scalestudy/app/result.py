@@ -40,7 +40,9 @@ class StudyFigure:
         return chart
 
     def _repr_mimebundle_(
-        self, include: Any = None, exclude: Any = None
+        self,
+        include: Any = None,
+        exclude: Any = None,
     ) -> dict[str, Any]:
         """An interactive chart for notebooks that draw Vega-Lite, and a picture for others."""
         import altair as alt

@@ -88,7 +88,10 @@ def run_points(plan: Plan, listener: Listener) -> Overview:
 
 
 def submit_study(
-    request: Request, options: Options, *, listener: Listener | None = None
+    request: Request,
+    options: Options,
+    *,
+    listener: Listener | None = None,
 ) -> int:
     """Submit the missing points of a study to its queue.
 
@@ -130,7 +133,11 @@ def dry_run(
     check_task_files(ready.values(), listener)
     plan.launcher.refuse(list(ready.values()))
     for text in plan.launcher.dry_run(
-        request.target, plan.study, ready, plan.overview, plan.options
+        request.target,
+        plan.study,
+        ready,
+        plan.overview,
+        plan.options,
     ):
         if isinstance(text, Note):
             listener.note(text.text)
@@ -183,7 +190,11 @@ def job_scripts(
         raise UserError(expected, str(point), action)
     ready = plan.dry_run_points(points, listener)
     return plan.launcher.scripts(
-        request.target, plan.study, ready, plan.overview, plan.options
+        request.target,
+        plan.study,
+        ready,
+        plan.overview,
+        plan.options,
     )
 
 
@@ -191,7 +202,9 @@ def _expected_time(plan: Plan, names: set[str]) -> str:
     from scalestudy.analysis.remaining import remaining
 
     left = remaining(
-        with_turns(plan.overview, names).points, {}, at_once=plan.launcher.detached
+        with_turns(plan.overview, names).points,
+        {},
+        at_once=plan.launcher.detached,
     )
     if left.seconds is None:
         return "Their time can be predicted once a run has ended."
@@ -213,7 +226,11 @@ def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
 
 
 def reported(
-    request: Request, overview: Overview, listener: Listener, *, report: bool
+    request: Request,
+    overview: Overview,
+    listener: Listener,
+    *,
+    report: bool,
 ) -> StudyResult:
     """Write the report of a study if `report`, and return its results."""
     if not (request.target / "study.json").exists():
@@ -250,7 +267,12 @@ def _here(plan: Plan, listener: Listener) -> Overview:
             # As finished, a point that is repeated would not be read again.
             turns = with_turns(overview, {point.name for point in todo})
             return follow_launcher(
-                launcher, folder, todo, turns, plan.options, listener
+                launcher,
+                folder,
+                todo,
+                turns,
+                plan.options,
+                listener,
             )
     except KeyboardInterrupt:
         raise Interrupted(goes_on=False) from None

@@ -60,7 +60,10 @@ def _some_of(near: Sequence[str], known: Sequence[str]) -> str:
 
 
 def selected(
-    overview: "Overview", *, states: Collection[str] = (), patterns: Sequence[str] = ()
+    overview: "Overview",
+    *,
+    states: Collection[str] = (),
+    patterns: Sequence[str] = (),
 ) -> "Overview":
     """The points in one of these states (any if empty) whose names match one of these patterns.
 

@@ -26,7 +26,11 @@ from scalestudy.util.errors import UserError
 
 
 def refuse_unusable(
-    point: Point, study: Study, base: Path, *, classes: int | None = None
+    point: Point,
+    study: Study,
+    base: Path,
+    *,
+    classes: int | None = None,
 ) -> None:
     """Refuse settings that cannot work.
 
@@ -42,7 +46,9 @@ def refuse_unusable(
     train, place = point.train, study.place
     if train.metrics:
         refuse_unfit(
-            map(metric_term, train.metrics), classes, place.of("train.metrics")
+            map(metric_term, train.metrics),
+            classes,
+            place.of("train.metrics"),
         )
     weights = train.class_weights
     if train.loss and weights:
@@ -94,7 +100,11 @@ def known_classes(point: Point, kind: Kind | None, base: Path) -> int | None:
 
 
 def fetch_weights(
-    point: Point, prepared: str, listener: Listener, *, again: bool = False
+    point: Point,
+    prepared: str,
+    listener: Listener,
+    *,
+    again: bool = False,
 ) -> None:
     """Build a point's model once, to download pretrained weights, unless its task is built in and has none.
 
@@ -142,7 +152,10 @@ def check_task_files(points: Iterable[Point], listener: Listener) -> None:
 
 
 def refuse_missing_weights(
-    point: Point, prepared: str, command: str, listener: Listener
+    point: Point,
+    prepared: str,
+    command: str,
+    listener: Listener,
 ) -> None:
     """Refuse a task whose model was never built here: jobs do not download weights, and they may be missing.
 
@@ -168,7 +181,10 @@ def _build(point: Point, **more: str) -> tuple[str, ...]:
         "engine": point.engine,
     }
     return build_task(
-        point.task, asked, point.launch.progress_timeout, point.environment
+        point.task,
+        asked,
+        point.launch.progress_timeout,
+        point.environment,
     )
 
 

@@ -152,7 +152,12 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
         yield Verified(f"{inside}/{EPOCHS}", word, "; ".join(wrong[:3]))
 
 
-def _compare(file: Path, name: str, checksum: str | None, on_read: OnRead) -> Verified:
+def _compare(
+    file: Path,
+    name: str,
+    checksum: str | None,
+    on_read: OnRead,
+) -> Verified:
     """Compare a file with its checksum; None accepts any content."""
     on_read(file.name)
     try:

@@ -112,7 +112,9 @@ def advise_command(
     options = (column or (), strategy, workers, metric, better, quality_margin, row)
     if source and (epochs or samples):
         raise UserError(
-            RECORDED_EPOCHS, "numbers without them", "Leave the option out."
+            RECORDED_EPOCHS,
+            "numbers without them",
+            "Leave the option out.",
         )
     if source and study is not None:
         raise UserError("a study or --from FILE", "both", "Leave one out.")
@@ -131,7 +133,11 @@ def advise_command(
     else:
         opened = open_study(study)
         plan = plan_given(
-            study, opened, epochs=epochs, samples=samples, efficiency=efficiency
+            study,
+            opened,
+            epochs=epochs,
+            samples=samples,
+            efficiency=efficiency,
         )
         findings = read_study(opened, plan=plan, bill=bill)
     result = answer(findings, goal)
@@ -194,7 +200,10 @@ def proposal_command(
     runs: Annotated[
         int | None,
         option(
-            "Different trainings to request.", "N", "those of [plan], else 1", min=1
+            "Different trainings to request.",
+            "N",
+            "those of [plan], else 1",
+            min=1,
         ),
     ] = None,
     seeds: Annotated[
@@ -232,12 +241,20 @@ def proposal_command(
         return
     if panel is None:
         raise UserError(
-            "--panel NAME", "none", "Choose one: scalestudy proposal --list"
+            "--panel NAME",
+            "none",
+            "Choose one: scalestudy proposal --list",
         )
     refuse_target(file, [study], force=force)
     form = form_by_ending(form, file, FORMS, "markdown")
     opened = open_study(study)
-    plan = plan_given(study, opened, epochs=epochs, samples=samples, runs=runs)
+    plan = plan_given(
+        study,
+        opened,
+        epochs=epochs,
+        samples=samples,
+        runs=runs,
+    )
     options = RequestOptions(plan.runs, seeds, strategy, workers, charge, unit, reserve)
     page = propose(opened, panel, options, plan)
     if page.gaps:

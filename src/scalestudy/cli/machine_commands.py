@@ -156,7 +156,12 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
             steps += ", untimed"
         nodes = "many" if row["nodes"] else "one"
         table.add_row(
-            row["strategy"], row["engine"], steps, nodes, row["summed_by"] or "–", here
+            row["strategy"],
+            row["engine"],
+            steps,
+            nodes,
+            row["summed_by"] or "–",
+            here,
         )
     console = out()
     console.print(table)
@@ -185,7 +190,10 @@ def site_init_command(
     file: Annotated[
         Path | None,
         option(
-            "File to write.", "FILE", "NAME.toml among your site profiles", name="--out"
+            "File to write.",
+            "FILE",
+            "NAME.toml among your site profiles",
+            name="--out",
         ),
     ] = None,
     force: ForceOption = False,
@@ -198,7 +206,9 @@ def site_init_command(
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError(
-            "a name of letters, digits, . - and _", repr(name), "Choose another name."
+            "a name of letters, digits, . - and _",
+            repr(name),
+            "Choose another name.",
         )
     slurm = ask_site()
     path = file or sites_folder() / f"{name or slurm.cluster or 'my-site'}.toml"

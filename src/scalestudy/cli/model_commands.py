@@ -228,7 +228,10 @@ def _found(
 
     permission = Permission(task, environment)
     model = find_model(
-        path or newest_study(), point=point, weights=weights, permission=permission
+        path or newest_study(),
+        point=point,
+        weights=weights,
+        permission=permission,
     )
     terminal = Terminal()
     for note in model.notes:
@@ -301,7 +304,11 @@ def show_data_command(
     for data in settings:
         inspections.append(
             inspect_data(
-                data, kind, base, samples=SAMPLES if html else 0, listener=screen
+                data,
+                kind,
+                base,
+                samples=SAMPLES if html else 0,
+                listener=screen,
             )
         )
     if form == "json":
@@ -315,7 +322,10 @@ def show_data_command(
         )
     else:
         show_document(
-            lambda: inspection_document(inspections, pictured=False), "table", None, {}
+            lambda: inspection_document(inspections, pictured=False),
+            "table",
+            None,
+            {},
         )
     if html is not None:
         show_document(lambda: inspection_document(inspections), "html", html, {})
@@ -384,8 +394,14 @@ def data_settings_of(
     except keys.WrongValue as wrong:
         given = " ".join(map(str, image_size or ()))
         raise UserError(
-            str(wrong), f"--image-size {given}", "Give a height and a width."
+            str(wrong),
+            f"--image-size {given}",
+            "Give a height and a width.",
         ) from None
     place = str(cache) if cache else None
-    data = DataSettings(source=what, image_size=image_size, cache=place)
+    data = DataSettings(
+        source=what,
+        image_size=image_size,
+        cache=place,
+    )
     return [data], None, Path(), []

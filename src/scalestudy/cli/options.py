@@ -32,20 +32,31 @@ def option(
     """
     names = (name,) if isinstance(name, str) else name
     return typer.Option(
-        *names, help=text, metavar=metavar, show_default=default, **more
+        *names,
+        help=text,
+        metavar=metavar,
+        show_default=default,
+        **more,
     )
 
 
 def argument(text: str, metavar: str | None = None, default: str | bool = True) -> Any:
     """An argument for `Annotated`, in the same way."""
-    return typer.Argument(help=text, metavar=metavar, show_default=default)
+    return typer.Argument(
+        help=text,
+        metavar=metavar,
+        show_default=default,
+    )
 
 
 StudyFile = Annotated[Path, argument("Study file.")]
 ResultsOption = Annotated[
     Path | None,
     option(
-        "Results folder.", "DIR", "studies/NAME beside the study file", name="--out"
+        "Results folder.",
+        "DIR",
+        "studies/NAME beside the study file",
+        name="--out",
     ),
 ]
 AtMostOption = Annotated[
@@ -160,7 +171,10 @@ FromStrategyOption = Annotated[
 FromWorkersOption = Annotated[
     int | None,
     option(
-        "With --from: workers of runs without a number.", "N", name="--workers", min=1
+        "With --from: workers of runs without a number.",
+        "N",
+        name="--workers",
+        min=1,
     ),
 ]
 MetricOption = Annotated[
@@ -233,7 +247,9 @@ def worker_counts(text: str) -> list[int]:
     words = [word.strip() for word in text.split(",")]
     if not all(map(_is_worker_count, words)):
         raise UserError(
-            "numbers of workers after -n, such as 4 or 1,2,4", repr(text), "Correct it."
+            "numbers of workers after -n, such as 4 or 1,2,4",
+            repr(text),
+            "Correct it.",
         )
     return list(dict.fromkeys(map(int, words)))
 

@@ -127,7 +127,9 @@ class PointsTable:
     height: int
 
     def __rich_console__(
-        self, console: Console, options: ConsoleOptions
+        self,
+        console: Console,
+        options: ConsoleOptions,
     ) -> RenderResult:
         """Render it in the width and height there are."""
         reasons = [f"{row.name}: {row.reason}" for row in self.rows if row.reason]
@@ -185,7 +187,11 @@ class PointsTable:
 
 
 def _table(columns: Sequence[_Column], rows: Sequence[PointLine]) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    table = Table(
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
     for column in columns:
         folds = column in (NAME, JOB)
         table.add_column(
@@ -233,7 +239,11 @@ def groups_table(groups: Sequence[PointGroup], overview: Overview) -> Renderable
     for group in groups:
         present.update(group.states)
     states = [state for state in STYLES if state in present]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = Table(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1),
+    )
     table.add_column("points", overflow="fold")
     table.add_column("", justify="right", no_wrap=True)
     for state in states:

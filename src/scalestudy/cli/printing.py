@@ -25,14 +25,22 @@ def out() -> "Console":
     # A file or a pipe has no width, unless COLUMNS states one.
     if not sys.stdout.isatty():
         width = get_terminal_size((160, 40)).columns
-    return PlainConsole(highlight=False, soft_wrap=True, width=width)
+    return PlainConsole(
+        highlight=False,
+        soft_wrap=True,
+        width=width,
+    )
 
 
 def err() -> "Console":
     """Console of standard error."""
     from scalestudy.report.as_terminal import PlainConsole
 
-    return PlainConsole(highlight=False, soft_wrap=True, stderr=True)
+    return PlainConsole(
+        highlight=False,
+        soft_wrap=True,
+        stderr=True,
+    )
 
 
 def open_page(page: Path) -> None:
@@ -57,7 +65,9 @@ def writing(file: Path | None) -> Iterator[None]:
     except OSError as error:
         what = f"{file or error.filename}: {error.strerror}"
         raise UserError(
-            "a file that can be written", what, "Name another with --out."
+            "a file that can be written",
+            what,
+            "Name another with --out.",
         ) from error
 
 
@@ -163,7 +173,9 @@ def usage_error(error: Exception) -> UserError | None:
     received = received[:1].lower() + received[1:].replace("Value error, ", "")
     if ctx is None:
         return UserError(
-            f"{option} as --help shows it", received, "Add --help to the command."
+            f"{option} as --help shows it",
+            received,
+            "Add --help to the command.",
         )
     see = f"See {ctx.command_path} --help"
     if option is None:

@@ -131,21 +131,31 @@ def report_command(
     form = form_by_ending(form, file, ("csv", *FORMATS), "html" if browser else "table")
     if browser and form != "html":
         raise UserError(
-            "a page for --open", f"--format {form}", "Leave one of them out."
+            "a page for --open",
+            f"--format {form}",
+            "Leave one of them out.",
         )
     if target_quality is not None and not isfinite(target_quality):
         raise UserError("a finite --target-quality", f"{target_quality}", "Correct it.")
     options = (column or (), strategy, workers, metric, better, quality_margin, row)
     planned = {"epochs": epochs, "samples": samples}
     findings, opened = _findings(
-        study, source, file, options, target_quality, planned, force=force
+        study,
+        source,
+        file,
+        options,
+        target_quality,
+        planned,
+        force=force,
     )
     console = out()
     if form == "html" and file is None:
         if opened is None:
             received = "--from without it" if source else "a shared file without it"
             raise UserError(
-                "a file for the page", received, "Name one: --out report.html"
+                "a file for the page",
+                received,
+                "Name one: --out report.html",
             )
         with writing(None):
             written = write_report(opened, findings=findings)
@@ -157,7 +167,10 @@ def report_command(
     page = _page(opened, findings) if opened and file is None else None
     programs = {
         "table": lambda: render_text(
-            findings, colour=colour, verbose=verbose, page=page
+            findings,
+            colour=colour,
+            verbose=verbose,
+            page=page,
         ),
         "csv": lambda: to_csv(findings.rows),
         "json": lambda: to_json(findings),
@@ -241,7 +254,9 @@ def _findings(
     measured_here = not source and not (study is not None and is_shared(study))
     if any(planned.values()) and not measured_here:
         raise UserError(
-            RECORDED_EPOCHS, "numbers without them", "Leave the option out."
+            RECORDED_EPOCHS,
+            "numbers without them",
+            "Leave the option out.",
         )
     if source:
         from scalestudy.features.imported.columns import options_of

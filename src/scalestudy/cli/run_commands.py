@@ -101,7 +101,9 @@ def run_study_command(
         limits = Limits(seconds_given(budget, "--budget"))
     elif budget:
         raise UserError(
-            "--until decided with --budget", "--budget alone", "Add --until decided."
+            "--until decided with --budget",
+            "--budget alone",
+            "Add --until decided.",
         )
     if dry_run:
         print_dry_run(request, options, limits, until or "decided")
@@ -121,7 +123,10 @@ def run_study_command(
     try:
         if limits is None:
             result = run_study(
-                request, listener=terminal, options=options, report=report
+                request,
+                listener=terminal,
+                options=options,
+                report=report,
             )
         else:
             result = run_until(
@@ -211,7 +216,9 @@ def submit_command(
     point: Annotated[
         str | None,
         option(
-            "With --dry-run, print this point's job script.", "POINT", name="--point"
+            "With --dry-run, print this point's job script.",
+            "POINT",
+            name="--point",
         ),
     ] = None,
     scripts: Annotated[
@@ -271,7 +278,10 @@ def submit_command(
 
 
 def _show_scripts(
-    request: "Request", options: "Options", point: str | None, folder: Path | None
+    request: "Request",
+    options: "Options",
+    point: str | None,
+    folder: Path | None,
 ) -> None:
     """Print the job script of a point, or write those of all points into a folder."""
     from scalestudy.app.run_study import job_scripts
@@ -281,7 +291,12 @@ def _show_scripts(
     found = job_scripts(request, options, point=point, listener=Terminal())
     if folder is None:
         (text,) = found.values()
-        out().print(text, markup=False, soft_wrap=True, end="")
+        out().print(
+            text,
+            markup=False,
+            soft_wrap=True,
+            end="",
+        )
         return
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in found.items():
@@ -290,7 +305,9 @@ def _show_scripts(
         except FileExistsError as error:
             expected = f"a folder without earlier job scripts for --all {folder}"
             raise UserError(
-                expected, f"{error.filename}", "Name another folder, or remove them."
+                expected,
+                f"{error.filename}",
+                "Name another folder, or remove them.",
             ) from None
     out().print(f"{len(found)} job scripts are in {folder}", markup=False)
 

@@ -62,7 +62,11 @@ def init_command(
     from scalestudy.hardware import cores, devices
 
     study = first_study(
-        task, data, gpus=devices.gpus(), cores=len(cores.granted()), folder=file.parent
+        task,
+        data,
+        gpus=devices.gpus(),
+        cores=len(cores.granted()),
+        folder=file.parent,
     )
     study_of(tomllib.loads(study.text), file)
     write_new(file, study.text, force=force)
@@ -239,7 +243,9 @@ def logs_command(
     if run is None:
         what = f"a run of {point or folder}"
         raise UserError(
-            what, "none yet", f"See its points with `scalestudy status {folder}`."
+            what,
+            "none yet",
+            f"See its points with `scalestudy status {folder}`.",
         )
     if not follow and not log_files(run, rank, job=job):
         if job:

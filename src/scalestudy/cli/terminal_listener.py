@@ -27,7 +27,9 @@ class Terminal(Listener):
     """Prints events, and writes the live page, if any. In a terminal, the table is redrawn in place."""
 
     def __init__(
-        self, console: "Console | None" = None, page: "LivePage | None" = None
+        self,
+        console: "Console | None" = None,
+        page: "LivePage | None" = None,
     ) -> None:
         self.console = console or out()
         self.page = page
@@ -48,7 +50,10 @@ class Terminal(Listener):
 
     @contextmanager
     def progress(
-        self, what: str, total: int | None = None, unit: str = ""
+        self,
+        what: str,
+        total: int | None = None,
+        unit: str = "",
     ) -> Iterator[ProgressCallback]:
         """Show a progress bar on standard error, removed at the end."""
         from rich.progress import (
@@ -75,11 +80,16 @@ class Terminal(Listener):
         )
         # Without a terminal, the bar would leave an empty line.
         with Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
+            *columns,
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
         ) as bars:
             bar = bars.add_task(what, total=total)
             yield lambda done, total=total: bars.update(
-                bar, completed=done, total=total
+                bar,
+                completed=done,
+                total=total,
             )
 
     def already_done(self, count: int, total: int) -> None:
@@ -104,7 +114,9 @@ class Terminal(Listener):
         from rich.live import Live
 
         with Live(
-            self._table(overview), console=self.console, auto_refresh=False
+            self._table(overview),
+            console=self.console,
+            auto_refresh=False,
         ) as self._live:
             yield
         self._live = None
@@ -136,7 +148,10 @@ class Terminal(Listener):
             console.print(f"  logs: {status.run.path / 'logs'}", markup=False)
 
     def reported(
-        self, folder: "StudyFolder", findings: "Findings", page: "Path"
+        self,
+        folder: "StudyFolder",
+        findings: "Findings",
+        page: "Path",
     ) -> None:
         """Print the decision, and the path of the page."""
         from scalestudy.report.study_document import render_text

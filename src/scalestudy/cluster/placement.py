@@ -74,7 +74,11 @@ class Placement:
 
 
 def check_placement(
-    placement: Placement, *, strategy: Traits, workers: int, gpus: int | None = None
+    placement: Placement,
+    *,
+    strategy: Traits,
+    workers: int,
+    gpus: int | None = None,
 ) -> None:
     """Refuse a placement that contradicts the point to compute.
 
@@ -103,10 +107,21 @@ def check_placement(
         here = placement.local_size
         if needed == 1:
             here = strategy.workers_at_once(workers)
-        _check_gpus(placement, here=here, alone=needed == 1, gpus=gpus)
+        _check_gpus(
+            placement,
+            here=here,
+            alone=needed == 1,
+            gpus=gpus,
+        )
 
 
-def _check_gpus(placement: Placement, *, here: int, alone: bool, gpus: int) -> None:
+def _check_gpus(
+    placement: Placement,
+    *,
+    here: int,
+    alone: bool,
+    gpus: int,
+) -> None:
     """Refuse fewer GPUs than workers on this node (`here`), if none of them is another process's.
 
     `alone` says that one process has all workers.

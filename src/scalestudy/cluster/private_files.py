@@ -29,7 +29,9 @@ def new_secret() -> str:
 
 @contextlib.contextmanager
 def secret_set(
-    folder: Path, placement: Placement, variables: MutableMapping[str, str] = os.environ
+    folder: Path,
+    placement: Placement,
+    variables: MutableMapping[str, str] = os.environ,
 ) -> Iterator[None]:
     """Within the context, set the run's secret in `variables`, unless the launcher has set it.
 
@@ -95,7 +97,9 @@ def _write_first(file: Path) -> None:
 
 @contextlib.contextmanager
 def meeting_in(
-    folder: Path, placement: Placement, variables: MutableMapping[str, str] = os.environ
+    folder: Path,
+    placement: Placement,
+    variables: MutableMapping[str, str] = os.environ,
 ) -> Iterator[None]:
     """Within the context, `publish` and `published` use this folder, which all nodes see."""
     if len(set(placement.hosts)) == 1:

@@ -234,7 +234,11 @@ def pbs_nodes(environment: Environment) -> Sequence[str]:
 
 
 def _blocks(
-    nodes: Sequence[str], host: str, first: int, size: int, local_size: int
+    nodes: Sequence[str],
+    host: str,
+    first: int,
+    size: int,
+    local_size: int,
 ) -> tuple[int, tuple[str, ...]] | None:
     """Return the index of this node and the host of every rank, if ranks fill the nodes in equal blocks.
 

@@ -30,7 +30,9 @@ def applications() -> tuple[str, ...]:
     if spec is None or not spec.submodule_search_locations:
         return ()
     file = Path(
-        next(iter(spec.submodule_search_locations)), "applications", "__init__.py"
+        next(iter(spec.submodule_search_locations)),
+        "applications",
+        "__init__.py",
     )
     tree = parse_or_none(file)
     if tree is None:

@@ -42,7 +42,9 @@ def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
 
 
 def differences(
-    before: Reading, after: Reading, folder: Path | None = None
+    before: Reading,
+    after: Reading,
+    folder: Path | None = None,
 ) -> Iterator[str]:
     """Sentences on differences: "train.epochs is 8 in the folder and 10 in the study file".
 

@@ -50,7 +50,9 @@ def expand(study: Study, **resources: Any) -> list[Point]:
     for values in product(*study.sweep.other.values()):
         swept = dict(zip(study.sweep.other, values, strict=True))
         for kind, workers, seed in product(
-            strategies, study.sweep.workers, study.sweep.seed
+            strategies,
+            study.sweep.workers,
+            study.sweep.seed,
         ):
             if kind.most_workers is None or workers <= kind.most_workers:
                 point = _point(study, swept, kind, workers, seed, machine)
@@ -98,7 +100,10 @@ def _point(
         launch["environments"] = {kind.engine: environments[kind.engine]}
     places = max(workers, kind.processes_of(workers))
     nodes = machine.nodes(
-        places, launch["cpus_per_worker"], launch["device"], launch["workers_per_node"]
+        places,
+        launch["cpus_per_worker"],
+        launch["device"],
+        launch["workers_per_node"],
     )
     if launch["workers_per_node"] is not None:
         _refuse_placement(study, launch, places, machine)
@@ -133,7 +138,10 @@ def _point(
 
 
 def _refuse_placement(
-    study: Study, launch: dict[str, Any], workers: int, machine: Machine
+    study: Study,
+    launch: dict[str, Any],
+    workers: int,
+    machine: Machine,
 ) -> None:
     """Refuse a number of workers on a node where there is no queue, or that does not fit."""
     asked, key = launch["workers_per_node"], "launch.workers_per_node"
@@ -191,7 +199,12 @@ def _refuse_communication(study: Study, strategies: Sequence[Traits]) -> None:
     )
 
 
-def point_name(strategy: str, workers: int, seed: int, swept: dict[str, Any]) -> str:
+def point_name(
+    strategy: str,
+    workers: int,
+    seed: int,
+    swept: dict[str, Any],
+) -> str:
     """`horovod-w2-s0`, with `-batch_size=8` for every other swept value.
 
     Different values give different names: floats are written in full, and every character with a meaning for

@@ -26,7 +26,9 @@ TF32_NEEDS = (
 
 
 def without_tf32(
-    precision: str, device: str, capability: tuple[int, int] | None
+    precision: str,
+    device: str,
+    capability: tuple[int, int] | None,
 ) -> str | None:
     """The device, in words, if `precision` is "tf32" and a "cpu" or "gpu" is known to lack it; else None."""
     if precision == "tf32" and device == "cpu":
@@ -71,7 +73,10 @@ def _of_one_node(point: Point, machine: Machine) -> int:
 def _nodes(point: Point, machine: Machine) -> int:
     launch = point.launch
     return machine.nodes(
-        point.workers, launch.cpus_per_worker, launch.device, launch.workers_per_node
+        point.workers,
+        launch.cpus_per_worker,
+        launch.device,
+        launch.workers_per_node,
     )
 
 
@@ -211,7 +216,12 @@ def _of_asynchronous(point: Point) -> Iterator[_Obstacle]:
             )
 
 
-def _contradiction(point: Point, key: str, other: str, why: str) -> _Obstacle:
+def _contradiction(
+    point: Point,
+    key: str,
+    other: str,
+    why: str,
+) -> _Obstacle:
     return (
         f"{key} without {other}, since it {why}",
         f"both for point {point.name}",

@@ -115,7 +115,9 @@ def study_toml(study: Study) -> str:
     lines += _section("sweep", swept)
     for section in ALL_SECTIONS:
         given = getattr(study, section).model_dump(
-            mode="json", exclude_defaults=True, exclude_none=True
+            mode="json",
+            exclude_defaults=True,
+            exclude_none=True,
         )
         if given:
             lines += _section(section, given)

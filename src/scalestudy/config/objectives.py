@@ -56,7 +56,9 @@ def metric_key(term: FormulaTerm) -> str:
 
 
 def refuse_unfit(
-    terms: Iterable[FormulaTerm], classes: int | None, where: str = ""
+    terms: Iterable[FormulaTerm],
+    classes: int | None,
+    where: str = "",
 ) -> None:
     """Refuse metrics that are meaningless for data of this number of classes; None if unknown.
 

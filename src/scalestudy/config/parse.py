@@ -144,7 +144,12 @@ class _Parser:
             other[name] = self._list(name, given, at)
         return {**lists, "other": other}
 
-    def _list(self, name: str, given: Any, at: str) -> list[Any]:
+    def _list(
+        self,
+        name: str,
+        given: Any,
+        at: str,
+    ) -> list[Any]:
         values = [given]
         if isinstance(given, list) and not _is_value(name, given):
             values = given
@@ -176,7 +181,12 @@ class _Parser:
             valid[text] = checked
         return list(valid.values())
 
-    def _value(self, name: str, value: Any, at: str = "") -> Any:
+    def _value(
+        self,
+        name: str,
+        value: Any,
+        at: str = "",
+    ) -> Any:
         at = at or name
         label = name.removeprefix("sweep.")
         value = self._expanded(value, label, at)
@@ -203,7 +213,12 @@ class _Parser:
             return place
         return os.path.abspath(self.path.absolute().parent / place)
 
-    def _expanded(self, value: Any, name: str, at: str) -> Any:
+    def _expanded(
+        self,
+        value: Any,
+        name: str,
+        at: str,
+    ) -> Any:
         if isinstance(value, list):
             return [self._expanded(item, name, at) for item in value]
         if isinstance(value, dict):
@@ -231,7 +246,11 @@ class _Parser:
         if "task" not in table:
             action = 'Write task = "unet" first.'
             self._wrong(
-                "a task at the top of the file", "none", "task", action, literal=True
+                "a task at the top of the file",
+                "none",
+                "task",
+                action,
+                literal=True,
             )
         task = self._expanded(table["task"], "task", "task")
         models = [f"{PREFIX}{name}" for name in applications()]
@@ -280,7 +299,10 @@ class _Parser:
                 if defaults.engine is None:
                     action = f'Take one of these, or write engine = "{DEFAULT}" in a task file for Keras.'
                 self._wrong(
-                    f"strategies of {of}: {choices}", name, "sweep.strategy", action
+                    f"strategies of {of}: {choices}",
+                    name,
+                    "sweep.strategy",
+                    action,
                 )
         return given
 
@@ -317,7 +339,11 @@ class _Parser:
             self._wrong(f"{error} for {key}", table[key], key, action)
 
     def _unknown(
-        self, key: str, at: str, section: str, known: tuple[str, ...]
+        self,
+        key: str,
+        at: str,
+        section: str,
+        known: tuple[str, ...],
     ) -> NoReturn:
         inside = f"[{section}]" if section else "the top of the file"
         self._wrong(

@@ -195,10 +195,17 @@ class Point(StoredSettings):
         return self.files.class_weights if self.files else None
 
     def with_files(
-        self, prepared: str, split: str, class_weights: tuple[float, ...] | None = None
+        self,
+        prepared: str,
+        split: str,
+        class_weights: tuple[float, ...] | None = None,
     ) -> "Point":
         """Return the point with the paths of its data."""
-        files = PointFiles(prepared=prepared, split=split, class_weights=class_weights)
+        files = PointFiles(
+            prepared=prepared,
+            split=split,
+            class_weights=class_weights,
+        )
         return self.model_copy(update={"files": files})
 
     def beginning_in(self, folder: str) -> "Point":

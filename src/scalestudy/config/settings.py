@@ -47,7 +47,9 @@ class StrictModel(BaseModel):
     """Base of all sections: unknown keys are errors, and values never change after reading."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
     )
 
 
@@ -133,9 +135,14 @@ class PlanSettings(StoredSettings):
     """Samples of the planned training set; evaluations grow alike. By default, those of the study."""
     runs: Annotated[int, Field(gt=0, le=1_000_000)] = 1
     """How many such trainings a proposal requests."""
-    efficiency: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = (
-        EFFICIENCY_TARGET
-    )
+    efficiency: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=1,
+            allow_inf_nan=False,
+        ),
+    ] = EFFICIENCY_TARGET
     """Cost efficiency that the choice must keep: 0.7 accepts 1 / 0.7 times the cost of the cheapest row."""
 
 
@@ -176,7 +183,14 @@ class TrainSettings(StoredSettings):
     clip_norm: Rate | None = Field(default=None, examples=[1.0])
     """Largest global norm of the gradients, after they were summed over all workers; larger ones are scaled
     down. By default, there is no limit."""
-    warmup_epochs: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    warmup_epochs: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=1e6,
+            allow_inf_nan=False,
+        ),
+    ] = 0.0
     """Epochs, or a part of one, in which the learning rate rises linearly to its full value."""
     schedule: Schedule | None = None
     """The learning rate after the warm-up. "steps" halves it after 40, 60 and 75 % of the training;

@@ -60,7 +60,10 @@ class TaskDefaults:
     engine: str | None = None
 
     def complete_train(
-        self, train: TrainSettings, *, device: str = "cpu"
+        self,
+        train: TrainSettings,
+        *,
+        device: str = "cpu",
     ) -> ResolvedTrain:
         """Complete `train` with the task's defaults; `device` is "cpu" or "gpu"."""
         given = train.model_dump()
@@ -143,7 +146,10 @@ def _engine(name: Any, file: Path) -> str | None:
 
 
 def _check(
-    section: str, given: Any, known: Collection[str], file: Path
+    section: str,
+    given: Any,
+    known: Collection[str],
+    file: Path,
 ) -> dict[str, Any]:
     """Validate a section of a task file, each key as in the study file."""
     if not isinstance(given, dict):
@@ -156,7 +162,9 @@ def _check(
             check_value(f"{section}.{key}", value)
         except WrongValue as wrong:
             raise _wrong_task_file(
-                f"{wrong} for {section}.{key}", repr(value), file
+                f"{wrong} for {section}.{key}",
+                repr(value),
+                file,
             ) from None
     return given
 
@@ -195,7 +203,11 @@ def read_task_file(path: Path) -> TaskText:
             values.pop(name, None)
             last[name] = statement
             with suppress(
-                ValueError, TypeError, SyntaxError, MemoryError, RecursionError
+                ValueError,
+                TypeError,
+                SyntaxError,
+                MemoryError,
+                RecursionError,
             ):
                 values[name] = ast.literal_eval(_assigned(statement, name))
     computed = set()

@@ -71,14 +71,18 @@ def read_text(path: Path) -> str:
         if path.suffix in OTHERS:
             what, action = OTHERS[path.suffix]
             raise UserError(
-                "a study file (.toml)", f"{path}, {what}", action.format(path)
+                "a study file (.toml)",
+                f"{path}, {what}",
+                action.format(path),
             )
         # Some editors put a byte order mark at the beginning.
         return data.decode("utf-8-sig")
     except FileNotFoundError:
         action = f"Write one with `scalestudy init {path}`."
         raise UserError(
-            "a study file", f"{path}, which does not exist", action
+            "a study file",
+            f"{path}, which does not exist",
+            action,
         ) from None
     except IsADirectoryError:
         action = "Name the .toml file; `status` and `report` take folders."
@@ -87,7 +91,9 @@ def read_text(path: Path) -> str:
         raise explain(error) or error from None
     except ValueError as error:
         raise UserError(
-            "a readable text file (UTF-8)", f"{path}: {error}", "Save it as UTF-8."
+            "a readable text file (UTF-8)",
+            f"{path}: {error}",
+            "Save it as UTF-8.",
         ) from None
 
 

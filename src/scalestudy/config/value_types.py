@@ -41,14 +41,18 @@ class OneOf:
         self._names = names
 
     def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
+        self,
+        source: Any,
+        handler: GetCoreSchemaHandler,
     ) -> CoreSchema:
         return core_schema.no_info_after_validator_function(
             self._known, handler(source)
         )
 
     def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+        self,
+        schema: CoreSchema,
+        handler: GetJsonSchemaHandler,
     ) -> dict[str, Any]:
         return {"enum": list(self._names()), **handler(schema)}
 
@@ -69,14 +73,28 @@ Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work; "native" is not, since it stands for one of several."""
 Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"]
 # Far beyond any real training, and small enough to prevent overflow and endless counting.
-Rate = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Rate = Annotated[
+    float,
+    Field(
+        gt=0,
+        le=1e6,
+        allow_inf_nan=False,
+    ),
+]
 Epochs = Annotated[int, Field(gt=0, le=1_000_000)]
 Steps = Annotated[int, Field(gt=0, le=1_000_000)]
 Name = Annotated[str, Field(min_length=1)]
 Batch = Annotated[int, Field(gt=0, le=10_000_000)]
 Workers = Annotated[int, Field(gt=0, le=100_000)]
 Cores = Annotated[int, Field(gt=0, le=10_000)]
-Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
+Seconds = Annotated[
+    float,
+    Field(
+        gt=0,
+        le=1e7,
+        allow_inf_nan=False,
+    ),
+]
 Pixels = Annotated[int, Field(gt=0, le=65_536)]
 Value = Annotated[float, Field(allow_inf_nan=False)]
 Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
@@ -105,7 +123,14 @@ Metrics = Annotated[
         json_schema_extra={"wanted": 'a list of metrics such as ["f1", "top_k(k=5)"]'},
     ),
 ]
-Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Weight = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1e6,
+        allow_inf_nan=False,
+    ),
+]
 Weights = Annotated[
     tuple[Weight, ...],
     Field(

@@ -51,7 +51,10 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def uniforms(
-    seed: int, epoch: int, rows: Indices, count: int
+    seed: int,
+    epoch: int,
+    rows: Indices,
+    count: int,
 ) -> npt.NDArray[np.float64]:
     """Return `count` uniform numbers in (0, 1) for each row, shape [b, count], independent of the batch.
 
@@ -106,7 +109,10 @@ class Parameters:
 
 
 def draw(
-    operations: Sequence[Operation], seed: int, epoch: int, rows: Indices
+    operations: Sequence[Operation],
+    seed: int,
+    epoch: int,
+    rows: Indices,
 ) -> dict[str, Floats]:
     """Return the uniform numbers of each operation by its kind, shape [b, numbers per sample].
 
@@ -121,7 +127,9 @@ def draw(
 
 
 def parameters(
-    operations: Sequence[Operation], drawn: dict[str, Floats], size: Size
+    operations: Sequence[Operation],
+    drawn: dict[str, Floats],
+    size: Size,
 ) -> Parameters:
     """Compute the parameters from the drawn numbers for images of `size`."""
     matrix: Floats | None = None
@@ -208,7 +216,13 @@ def _crop(operation: Operation, drawn: Floats, size: Size) -> Floats:
     return _linear(height, 0, 0, width, offsets)
 
 
-def _linear(a: Any, b: Any, c: Any, d: Any, offset: Any = 0) -> Floats:
+def _linear(
+    a: Any,
+    b: Any,
+    c: Any,
+    d: Any,
+    offset: Any = 0,
+) -> Floats:
     """Return matrices [[a, b], [c, d]] with an offset, shape [b, 3, 3]."""
     matrix = np.zeros((len(a), 3, 3))
     matrix[:, 0, 0] = a
@@ -299,7 +313,11 @@ def reflect(index: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
 
 
 def apply(
-    image: Array, masks: Sequence[Array], index: int, what: Parameters, scale: float
+    image: Array,
+    masks: Sequence[Array],
+    index: int,
+    what: Parameters,
+    scale: float,
 ) -> None:
     """Augment a sample in place: geometry, then contrast, brightness and noise; values are rounded once.
 
@@ -346,7 +364,10 @@ def store(pixels: npt.NDArray[np.float32], image: Array, scale: float) -> None:
 
 
 def _lit(
-    pixels: npt.NDArray[np.float32], index: int, what: Parameters, scale: float
+    pixels: npt.NDArray[np.float32],
+    index: int,
+    what: Parameters,
+    scale: float,
 ) -> npt.NDArray[np.float32]:
     full = np.float32(1 / scale)
     if what.contrast is not None:
@@ -393,7 +414,11 @@ class Augmented:
         return self._reader.forms(rows)
 
     def read(
-        self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns
+        self,
+        rows: Indices,
+        epoch: int | None,
+        inputs: Columns,
+        targets: Columns,
     ) -> None:
         assert isinstance(inputs, np.ndarray)
         assert isinstance(targets, np.ndarray)

@@ -43,7 +43,11 @@ class Reader(Protocol):
         """Return shape and type of one input and one target; `rows` are a call's rows of all workers."""
 
     def read(
-        self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns
+        self,
+        rows: Indices,
+        epoch: int | None,
+        inputs: Columns,
+        targets: Columns,
     ) -> None:
         """Read rows in their order.
 
@@ -79,7 +83,11 @@ class Stored:
         return self._forms or self._of(rows)
 
     def read(
-        self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns
+        self,
+        rows: Indices,
+        epoch: int | None,
+        inputs: Columns,
+        targets: Columns,
     ) -> None:
         def copy(column: Array | Ragged, into: Array) -> None:
             copy_rows(column, rows, into)
@@ -113,7 +121,13 @@ def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
     if rows.min() < 0 or rows.max() >= len(source):
         raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(source)}")
     # mode="raise" would copy through a buffer, in case a row is missing.
-    np.take(source, rows, axis=0, out=into, mode="clip")
+    np.take(
+        source,
+        rows,
+        axis=0,
+        out=into,
+        mode="clip",
+    )
 
 
 class Prefetch(Generic[T]):
@@ -122,13 +136,22 @@ class Prefetch(Generic[T]):
     Who calls `start` must call `close`.
     """
 
-    def __init__(self, items: Iterator[T], most: int, name: str) -> None:
+    def __init__(
+        self,
+        items: Iterator[T],
+        most: int,
+        name: str,
+    ) -> None:
         self._items = items
         self._slots = threading.Semaphore(most)
         self._ready: queue.SimpleQueue[tuple[T] | BaseException] = queue.SimpleQueue()
         self._closed = False
         # A daemon: it must not keep alive a process that ends by an error.
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(
+            target=self._run,
+            name=name,
+            daemon=True,
+        )
 
     def start(self) -> None:
         """Start the thread."""
@@ -381,7 +404,12 @@ class Loader:
         _, stop = worker_slice(total, end - 1, self._workers)
         return start, stop
 
-    def _arrays(self, device: int, call_rows: Indices, rows: int) -> tuple[Any, Any]:
+    def _arrays(
+        self,
+        device: int,
+        call_rows: Indices,
+        rows: int,
+    ) -> tuple[Any, Any]:
         """Return memory for the inputs and targets of a call, `rows` of each step."""
         input_forms, target_forms = self._reader.forms(call_rows)
         # The same shape also for fewer steps, so that only one function is compiled.

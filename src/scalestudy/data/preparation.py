@@ -66,7 +66,11 @@ class ArrayFile:
     """
 
     def __init__(
-        self, folder: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+        self,
+        folder: Path,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
     ) -> None:
         self.path = folder / f"{name}.npy"
         self._stream = open(self.path, "wb")  # noqa: SIM115 (closed by `finish` or `close`)
@@ -138,7 +142,9 @@ def new_folder(place: Path, *, alone: bool) -> Iterator[Path]:
                 raise
     except OSError as error:
         raise _unwritable(
-            "a cache folder that stays, can be written to and has space", place, error
+            "a cache folder that stays, can be written to and has space",
+            place,
+            error,
         ) from error
     finally:
         if temporary is not None:
@@ -183,7 +189,10 @@ def write_set(
             pixels = _stored(image, contents.input_shape, contents.dtype, name)
             target_name = f"the target of {name}"
             classes = _stored(
-                np.asarray(target), target_shape, target_dtype, target_name
+                np.asarray(target),
+                target_shape,
+                target_dtype,
+                target_name,
             )
             if classes.min() < 0:
                 raise UserError(
@@ -202,11 +211,17 @@ def write_set(
 
     with ExitStack() as files:
         inputs = ArrayFile(
-            folder, "inputs", (contents.count, *contents.input_shape), contents.dtype
+            folder,
+            "inputs",
+            (contents.count, *contents.input_shape),
+            contents.dtype,
         )
         files.callback(inputs.close)
         targets = ArrayFile(
-            folder, "targets", (contents.count, *target_shape), target_dtype
+            folder,
+            "targets",
+            (contents.count, *target_shape),
+            target_dtype,
         )
         files.callback(targets.close)
         for image, target in rows():
@@ -237,7 +252,10 @@ def write_set(
 
 
 def _stored(
-    array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: str
+    array: Array,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    name: str,
 ) -> Array:
     if array.shape != shape:
         raise UserError(
@@ -321,7 +339,10 @@ def prepare(
 
 
 def find_prepared(
-    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")
+    data: DataSettings,
+    *,
+    task_kind: Kind | None = None,
+    base: Path = Path("."),
 ) -> Prepared | None:
     """Return a data set if it is prepared, else None: `PlannedSet.prepared` of `find_set`."""
     return find_set(data, task_kind=task_kind, base=base).prepared()
@@ -357,7 +378,10 @@ def _require_space(folder: Path, needed: int) -> None:
 
 
 def find_set(
-    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")
+    data: DataSettings,
+    *,
+    task_kind: Kind | None = None,
+    base: Path = Path("."),
 ) -> PlannedSet:
     """Find the source of a data set, and the folder that `PlannedSet.prepare` would make. No image is read.
 
@@ -387,7 +411,11 @@ def find_set(
             "Set another `cache` under [data].",
         )
     # Leave out keys at their default, so that a new key does not change the folders of existing sets.
-    keys = data.model_dump(mode="json", exclude=_NO_CONTENT, exclude_defaults=True)
+    keys = data.model_dump(
+        mode="json",
+        exclude=_NO_CONTENT,
+        exclude_defaults=True,
+    )
     identity = (
         PREPARED_SCHEMA,
         source.kind,

@@ -183,7 +183,11 @@ class Slice(NamedTuple):
         """Return the slice with `function` applied to each array, and with these changed fields."""
         inputs = map_columns(function, self.inputs)
         targets = map_columns(function, self.targets)
-        return self._replace(inputs=inputs, targets=targets, **changes)
+        return self._replace(
+            inputs=inputs,
+            targets=targets,
+            **changes,
+        )
 
 
 Call = tuple[Slice, ...]

@@ -26,7 +26,10 @@ SIDES = ("train", "validation", "test")
 
 
 def hold_out(
-    prepared: Prepared, rows: Indices, share: float | None, seed: int
+    prepared: Prepared,
+    rows: Indices,
+    share: float | None,
+    seed: int,
 ) -> Indices:
     """Return the rows to validate on, sorted: at least one, and not all of `rows`.
 
@@ -87,7 +90,9 @@ def apportion(sizes: Indices, count: int) -> Indices:
 
 
 def _draw_groups(
-    groups: npt.NDArray[np.int64], quotas: Indices, draw: np.random.Generator
+    groups: npt.NDArray[np.int64],
+    quotas: Indices,
+    draw: np.random.Generator,
 ) -> npt.NDArray[np.bool_]:
     """Return the groups [G] to hold out, given their samples by class [G, C] and the number to hold out [C].
 

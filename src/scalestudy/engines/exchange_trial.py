@@ -55,13 +55,20 @@ class ExchangeTrial(ABC):
 
     @abstractmethod
     def total(
-        self, group: Any, part: NDArray[np.float32], device: str
+        self,
+        group: Any,
+        part: NDArray[np.float32],
+        device: str,
     ) -> NDArray[np.float32]:
         """Return the sum over all ranks, computed on "cpu" or "gpu", as in training."""
 
     @abstractmethod
     def sums(
-        self, group: Any, size: int, count: int, device: str
+        self,
+        group: Any,
+        size: int,
+        count: int,
+        device: str,
     ) -> Callable[[], None]:
         """Return a function that sums `size` bytes of float32 zeros `count` times in sequence, and waits."""
 
@@ -113,14 +120,21 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, request: dict[str, Any]) -> 
     tell(step="summed")
     for size in request["sizes"]:
         seconds = time_calls(trial, group, size, *repeats(size), device=device)
-        tell(step="timed", bytes=size, seconds=seconds)
+        tell(
+            step="timed",
+            bytes=size,
+            seconds=seconds,
+        )
     tell(step="done")
     sys.stdin.read()  # another rank may still read this rank's part of the last sum
     return 0
 
 
 def prove(
-    trial: ExchangeTrial, group: Group, placement: Placement, device: str
+    trial: ExchangeTrial,
+    group: Group,
+    placement: Placement,
+    device: str,
 ) -> None:
     """Check a sum to which rank r contributes 1 at position r and 0 elsewhere.
 

@@ -22,7 +22,11 @@ class Group:
     """
 
     def __init__(
-        self, rank: int = 0, size: int = 1, *, communication: str | None = None
+        self,
+        rank: int = 0,
+        size: int = 1,
+        *,
+        communication: str | None = None,
     ) -> None:
         self.rank = rank
         self.size = size
@@ -144,6 +148,9 @@ def join(
     is "cpu" or "gpu". `communication` is "auto", "ring" or "nccl", if the strategy has a choice.
     """
     joined: Joined = load(traits(name).join)(
-        placement, workers=workers, device=device, communication=communication
+        placement,
+        workers=workers,
+        device=device,
+        communication=communication,
     )
     return joined

@@ -21,7 +21,13 @@ from scalestudy.util.registry import load
 class Engine(Protocol):
     """A framework that computes. It is imported at its first use; `set_up` must be called before anything."""
 
-    def set_up(self, point: Point, *, threads: int, device: str) -> None:
+    def set_up(
+        self,
+        point: Point,
+        *,
+        threads: int,
+        device: str,
+    ) -> None:
         """Set up devices ("cpu" or "gpu"), threads, seeds, precision and determinism. Call once per run."""
 
     def devices(self, device: str) -> list[str]:
@@ -65,7 +71,13 @@ class Engine(Protocol):
             UserError: If it cannot be loaded.
         """
 
-    def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
+    def export(
+        self,
+        path: str,
+        record: ModelRecord,
+        out: str,
+        form: str,
+    ) -> None:
         """Export the model that `ModelFile.save` wrote to `path`, so that it loads without this package.
 
         Args:
@@ -112,7 +124,10 @@ class Inference(Protocol):
         """Return the outputs for inputs of shape [B, H, W, C]; `inputs * scale` lies in [0, 1]."""
 
     def losses(
-        self, inputs: NDArray[Any], targets: NDArray[Any], scale: float
+        self,
+        inputs: NDArray[Any],
+        targets: NDArray[Any],
+        scale: float,
     ) -> NDArray[np.float64]:
         """Return the loss of each of B samples with targets, shape [B]; needs the task."""
 
@@ -311,7 +326,9 @@ class Trainer(Protocol):
         """Return loss and metrics from sums over all processes, then per-class values."""
 
     def constant(
-        self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]
+        self,
+        targets: Iterable[NDArray[Any]],
+        answer: NDArray[np.float64],
     ) -> float | None:
         """Return the quality of a constant prediction, or None if the outputs are not classes.
 

@@ -99,13 +99,19 @@ class SecretGroup(Group):
                 "Stop the program that listens there (`ss -ltnp`), or start again.",
             ) from error
         threading.Thread(
-            target=self._accept, args=(listener,), name="peers", daemon=True
+            target=self._accept,
+            args=(listener,),
+            name="peers",
+            daemon=True,
         ).start()
 
     def _accept(self, listener: Listener) -> None:
         while len(self._peers) < self.size - 1:
             with contextlib.suppress(
-                AuthenticationError, EOFError, OSError, ValueError
+                AuthenticationError,
+                EOFError,
+                OSError,
+                ValueError,
             ):
                 # Whoever connects without the secret must not end the waiting for the others.
                 peer = listener.accept()

@@ -149,7 +149,15 @@ def advise_json(findings: Findings, answer: GoalAnswer) -> str:
         "open_questions": list(findings.advice.open_questions),
         "readings": list(findings.readings),
     }
-    return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps(
+            record,
+            indent=2,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        + "\n"
+    )
 
 
 def _record(row: Candidate) -> dict[str, Any]:
@@ -264,7 +272,10 @@ def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
         places = sorted(keys.index(row.key) for row in rows)
         table = results_table(findings, brief=True).only(places)
         return replace(
-            table, chosen=places.index(keys.index(rows[0].key)), gaps=(), name="advised"
+            table,
+            chosen=places.index(keys.index(rows[0].key)),
+            gaps=(),
+            name="advised",
         )
     unit, length = time_unit([row.seconds.value or 0.0 for row in rows])
     billed, hours = cost_unit([row.cost.value for row in rows])

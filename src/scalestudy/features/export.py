@@ -38,7 +38,10 @@ class Exported:
 
 
 def export_runs(
-    runs: Sequence[Run], study: str, dashboard: Dashboard, target: str
+    runs: Sequence[Run],
+    study: str,
+    dashboard: Dashboard,
+    target: str,
 ) -> tuple[int, str]:
     """Write runs for a dashboard, except those that an earlier export has written there.
 
@@ -63,7 +66,9 @@ def export_runs(
     except ModuleNotFoundError as error:
         action = f"Install it: pip install 'scalestudy[{dashboard}]'"
         raise UserError(
-            f"the library of {dashboard}", f"no module {error.name}", action
+            f"the library of {dashboard}",
+            f"no module {error.name}",
+            action,
         ) from error
 
 
@@ -90,7 +95,12 @@ def exported(run: Run) -> Exported:
         epochs.append((epoch.epoch, at, _finite(values)))
     summary = _finite({f"run/{name}": getattr(result, name) for name in SUMMARY})
     return Exported(
-        result.name, settings | result.swept, tuple(epochs), summary, start, end
+        result.name,
+        settings | result.swept,
+        tuple(epochs),
+        summary,
+        start,
+        end,
     )
 
 
@@ -122,12 +132,18 @@ def _to_tensorboard(runs: list[Exported], study: str, target: str) -> tuple[int,
             is_plain = isinstance(value, bool | int | float | str)
             settings[name] = value if is_plain else str(value)
         settings_of_run = hparams_pb(
-            settings, trial_id=run.name, start_time_secs=run.start
+            settings,
+            trial_id=run.name,
+            start_time_secs=run.start,
         )
         writer.add_event(Event(wall_time=run.start, summary=settings_of_run))
         for name, value, epoch, at in run.values():
             writer.add_event(
-                Event(wall_time=at, step=epoch, summary=scalar_pb(name, value))
+                Event(
+                    wall_time=at,
+                    step=epoch,
+                    summary=scalar_pb(name, value),
+                )
             )
         writer.close()
     return len(new), f"tensorboard --logdir {target}"
@@ -156,7 +172,9 @@ def _to_mlflow(runs: list[Exported], study: str, target: str) -> tuple[int, str]
             new.append(run)
     for run in new:
         made = client.create_run(
-            number, start_time=round(1000 * run.start), run_name=run.name
+            number,
+            start_time=round(1000 * run.start),
+            run_name=run.name,
         ).info.run_id
         for name, value in run.settings.items():
             client.log_param(made, name, value)

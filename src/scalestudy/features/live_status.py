@@ -28,7 +28,12 @@ Table = Callable[[Overview, int], RenderableType]
 """Builds the table of all points, in the given number of lines."""
 
 
-def show(path: Path, console: Console, table: Table, page: LivePage) -> None:
+def show(
+    path: Path,
+    console: Console,
+    table: Table,
+    page: LivePage,
+) -> None:
     """Show a study live until none of its points is queued or running, or until Ctrl-C.
 
     `table` builds the table of points; `page` is written meanwhile.
@@ -56,7 +61,10 @@ def show(path: Path, console: Console, table: Table, page: LivePage) -> None:
 
 
 def picture(
-    folder: StudyFolder, overview: Overview, table: Table, height: int
+    folder: StudyFolder,
+    overview: Overview,
+    table: Table,
+    height: int,
 ) -> Group:
     """Return the view in `height` lines: remaining time and cost, all points, and details of running ones."""
     running = [status for status in overview.points if status.state == "running"]
@@ -93,7 +101,10 @@ def _details(status: PointStatus) -> list[Text]:
             if value is not None:
                 parts.append(f"{name} {value:.0f} %")
     line = Text(
-        printable(status.name), style="bold cyan", no_wrap=True, overflow="ellipsis"
+        printable(status.name),
+        style="bold cyan",
+        no_wrap=True,
+        overflow="ellipsis",
     )
     line.append("  " + ", ".join(parts), style="default not bold")
     last = f"  | {printable(last_line(status.run))}"

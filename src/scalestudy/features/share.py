@@ -95,7 +95,9 @@ _VERSION = re.compile(r"[\w.+!-]{1,60}")
 
 
 def share_study(
-    folder: StudyFolder, runs: Sequence[Run], overview: Overview
+    folder: StudyFolder,
+    runs: Sequence[Run],
+    overview: Overview,
 ) -> SharedStudy:
     """Return a study without names.
 
@@ -105,7 +107,9 @@ def share_study(
     if not runs:
         action = f"Run it first; `scalestudy status {folder.path}` shows how far it is."
         raise UserError(
-            "a study with a finished run", f"{folder.path}, which has none", action
+            "a study with a finished run",
+            f"{folder.path}, which has none",
+            action,
         )
     settings, margin = settings_of(folder.study), folder.study.quality_margin
     asked = {key: value for key, value in settings.items() if is_plain(key, value)}

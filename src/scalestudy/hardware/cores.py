@@ -61,7 +61,9 @@ def cpu_model() -> str:
 
 
 def deal_cores(
-    granted: Sequence[int], near: Sequence[Sequence[int]], count: int
+    granted: Sequence[int],
+    near: Sequence[Sequence[int]],
+    count: int,
 ) -> list[list[int]]:
     """Assign `count` of the granted CPUs to every GPU: first those near it, then any that are left.
 

@@ -127,7 +127,12 @@ def _uuid(nvml: Library, handle: Handle) -> str:
         return ""
 
 
-def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
+def _gpu(
+    nvml: Library,
+    handle: Handle,
+    index: int,
+    uuid: str,
+) -> Gpu:
     words = ask(nvml, "nvmlDeviceGetCpuAffinity", handle, 64, otherwise=())
     name = ask(nvml, "nvmlDeviceGetName", handle, otherwise="GPU")
     gpu = Gpu(
@@ -161,7 +166,14 @@ def _instances(nvml: Library, handle: Handle, whole: Gpu) -> list[Gpu]:
             continue
         name = text(ask(nvml, "nvmlDeviceGetName", part, otherwise=whole.name))
         memory = _memory(nvml, part)
-        instances.append(replace(whole, uuid=text(uuid), name=name, memory=memory))
+        instances.append(
+            replace(
+                whole,
+                uuid=text(uuid),
+                name=name,
+                memory=memory,
+            )
+        )
     return instances
 
 
@@ -240,7 +252,9 @@ def _only(gpus: Sequence[Gpu]) -> Gpu | None:
 
 
 def dealt(
-    environment: Mapping[str, str], gpus: Sequence[Gpu], places: Sequence[int]
+    environment: Mapping[str, str],
+    gpus: Sequence[Gpu],
+    places: Sequence[int],
 ) -> list[str]:
     """Return the names of the GPUs at these indices among those that the environment shows.
 

@@ -36,7 +36,9 @@ class GpuLoad:
         if self._nvml is not None:
             for index, name in enumerate(names):
                 self._handles[index] = ask(
-                    self._nvml, "nvmlDeviceGetHandleByUUID", name
+                    self._nvml,
+                    "nvmlDeviceGetHandleByUUID",
+                    name,
                 )
 
     def look(self) -> list[Load]:

@@ -25,7 +25,12 @@ def unavailable() -> str:
     return ""
 
 
-def ask(nvml: Library, function: str, *arguments: Any, otherwise: Any = None) -> Any:
+def ask(
+    nvml: Library,
+    function: str,
+    *arguments: Any,
+    otherwise: Any = None,
+) -> Any:
     """Return the result of a function, or `otherwise` if the driver, device or pynvml does not support it."""
     try:
         return getattr(nvml, function)(*arguments)

@@ -68,7 +68,12 @@ def derive(
     return _after(files, view, fresh, since)
 
 
-def _after(files: RunFiles, view: JobView, fresh: bool, since: float | None) -> Derived:
+def _after(
+    files: RunFiles,
+    view: JobView,
+    fresh: bool,
+    since: float | None,
+) -> Derived:
     if files.failure is not None:
         return Derived(how_it_failed(files.failure))
     if not view.ended and fresh:  # forgotten by the queue, but still reporting progress

@@ -99,7 +99,11 @@ def is_image(path: str) -> bool:
 
 
 def _missing_there(
-    engine: EngineTraits, folder: str, libraries: Collection[str], *, startable: bool
+    engine: EngineTraits,
+    folder: str,
+    libraries: Collection[str],
+    *,
+    startable: bool,
 ) -> UserError | None:
     """Return an error if an environment lacks software; without `startable`, it need not start here."""
     key = f"environments of {engine.name} under [launch]"
@@ -190,13 +194,20 @@ def build_task(
         variables = variables_of(environment, os.environ)
     # In a process of its own: the file may end the program, never return, or need the other environment.
     answer = ask_file(
-        "build", str(path), info, within, python=python, variables=variables
+        "build",
+        str(path),
+        info,
+        within,
+        python=python,
+        variables=variables,
     )
     if not answer.message:
         action = "Find the code that ends the program, such as os._exit()."
         if "Traceback" in answer.errors:
             action = REMEDY
         raise UserError(
-            f"a task file that can be imported: {path}", answer.end(), action
+            f"a task file that can be imported: {path}",
+            answer.end(),
+            action,
         )
     return tuple(answer.message["notes"])

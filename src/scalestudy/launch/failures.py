@@ -54,7 +54,11 @@ def _may_precede(cause: Cause, earliest: Cause) -> float:
 
 
 def failure_of(
-    run: RunFolder, cause: Cause, *, hosts: bool = False, job_state: str | None = None
+    run: RunFolder,
+    cause: Cause,
+    *,
+    hosts: bool = False,
+    job_state: str | None = None,
 ) -> Failure:
     """Return the failure to record for a run that ended by `cause`. For other arguments, see `sentence`."""
     lines = last_lines(run, f"rank-{cause.rank}", SEARCHED_LINES)
@@ -130,7 +134,9 @@ def _echo(cause: Cause) -> int:
 
 
 def failure_of_hang(
-    run: RunFolder, hang: Hang, job_state: str | None = None
+    run: RunFolder,
+    hang: Hang,
+    job_state: str | None = None,
 ) -> Failure:
     """Return the failure of a run that was ended because it hung, with the last lines of the rank's log.
 
@@ -143,10 +149,17 @@ def failure_of_hang(
         own_signal = cause.kind == "signal" and cause.signal not in ECHOES
         if cause.rank == hang.rank and own_signal:
             return failure_of(
-                run, cause, hosts=job_state is not None, job_state=job_state
+                run,
+                cause,
+                hosts=job_state is not None,
+                job_state=job_state,
             )
     tail = last_lines(run, f"rank-{hang.rank or 0}")
     reason = describe_hang(hang)
     return Failure(
-        rank=hang.rank, exit_code=None, reason=reason, tail=tail, job_state=job_state
+        rank=hang.rank,
+        exit_code=None,
+        reason=reason,
+        tail=tail,
+        job_state=job_state,
     )

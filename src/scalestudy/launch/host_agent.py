@@ -141,7 +141,9 @@ def _take_gpus(held: contextlib.ExitStack, count: int) -> tuple[list[str], list[
 
 
 def _commands(
-    start: WorkersStart, cpus: Sequence[int], environment: Mapping[str, str]
+    start: WorkersStart,
+    cpus: Sequence[int],
+    environment: Mapping[str, str],
 ) -> list[Command]:
     run, size, count = RunFolder(Path(start.run)), len(start.hosts), len(start.ranks)
     nodes = list(dict.fromkeys(start.hosts))

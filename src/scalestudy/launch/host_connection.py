@@ -150,17 +150,23 @@ class Connection:
         except FileNotFoundError as error:
             action = "Install OpenSSH's client (Debian: openssh-client)."
             raise UserError(
-                f"ssh, to reach {host}", "no such program", action
+                f"ssh, to reach {host}",
+                "no such program",
+                action,
             ) from error
         assert self._process.stdin is not None
         self._input = self._process.stdin
         self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._errors: deque[str] = deque(maxlen=20)
         self._reader = threading.Thread(
-            target=self._read, args=(self._process.stdout,), daemon=True
+            target=self._read,
+            args=(self._process.stdout,),
+            daemon=True,
         )
         self._complaints = threading.Thread(
-            target=self._listen, args=(self._process.stderr,), daemon=True
+            target=self._listen,
+            args=(self._process.stderr,),
+            daemon=True,
         )
         self._closed = threading.Event()
         for thread in (
@@ -285,7 +291,9 @@ class HostProcesses(ProcessGroup):
         for connection, start in self._starts:
             connection.send(start)
             thread = threading.Thread(
-                target=self._follow, args=(connection, start.ranks), daemon=True
+                target=self._follow,
+                args=(connection, start.ranks),
+                daemon=True,
             )
             thread.start()
             self._threads.append(thread)

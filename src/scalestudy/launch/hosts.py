@@ -81,7 +81,10 @@ def parse_hosts(hosts: Sequence[str] | None, where: str = "") -> tuple[ListedHos
 
 
 def balance_processes(
-    slots: Sequence[int], processes: int, *, one_host: bool
+    slots: Sequence[int],
+    processes: int,
+    *,
+    one_host: bool,
 ) -> list[int]:
     """Return the number of processes of each host: on one, or balanced over the first hosts that suffice.
 
@@ -158,7 +161,9 @@ class Hosts:
             == 1
         )
         counts = balance_processes(
-            self.slots(launch.cpus_per_worker, launch.device), processes, one_host=one
+            self.slots(launch.cpus_per_worker, launch.device),
+            processes,
+            one_host=one,
         )
         found, first = [], 0
         for host, count in zip(self.listed, counts, strict=True):
@@ -229,7 +234,9 @@ class HostsLauncher(LocalLauncher):
 
     @staticmethod
     def reserve(
-        held: contextlib.ExitStack, folder: StudyFolder, point: Point
+        held: contextlib.ExitStack,
+        folder: StudyFolder,
+        point: Point,
     ) -> Generator[Note, None, Reserved]:
         """Reserve cores and GPUs on the hosts of a point; see `reserve_devices`."""
         yield from ()
@@ -243,7 +250,9 @@ class HostsLauncher(LocalLauncher):
 
 
 def reserve_devices(
-    held: contextlib.ExitStack, point: Point, paths: Sequence[str]
+    held: contextlib.ExitStack,
+    point: Point,
+    paths: Sequence[str],
 ) -> Reserved:
     """Connect to the hosts of a point and reserve cores and GPUs there, until `held` exits.
 
@@ -258,7 +267,9 @@ def reserve_devices(
     starts: list[tuple[Connection, tuple[int, ...]]] = []
     names: list[str] = []
     for (connection, answer), (host, ranks) in zip(
-        connect(held, requests), blocks, strict=True
+        connect(held, requests),
+        blocks,
+        strict=True,
     ):
         facts = _usable(host, answer)
         starts.append((connection, ranks))
@@ -287,7 +298,10 @@ def reserve_devices(
 
 
 def _request(
-    point: Point, hosts: Hosts, ranks: Sequence[int], paths: tuple[str, ...]
+    point: Point,
+    hosts: Hosts,
+    ranks: Sequence[int],
+    paths: tuple[str, ...],
 ) -> HostRequest:
     """Return what to reserve on the host of these ranks, as a local run would for all of its workers."""
     workers = len(ranks)
@@ -331,7 +345,10 @@ def address_of(host: str, facts: HostFacts) -> str:
         return facts.host
     # -G prints the settings that would be used, and connects to nothing.
     done = subprocess.run(
-        [SSH[0], "-G", host], capture_output=True, text=True, check=False
+        [SSH[0], "-G", host],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     settings = {}
     for line in done.stdout.splitlines():

@@ -60,7 +60,10 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
     rank, lines = last_words(run)
     if view.unseen and not lines:
         return Failure(
-            rank=None, exit_code=None, reason=_unseen(run, view), job_state=state
+            rank=None,
+            exit_code=None,
+            reason=_unseen(run, view),
+            job_state=state,
         )
     reason = job_sentence(view, state, code, rank, telling_line(lines))
     if state in INTERRUPTED:
@@ -91,7 +94,11 @@ def _unseen(run: RunFolder, view: JobView) -> str:
 
 
 def job_sentence(
-    view: JobView, state: str, code: int | None, rank: int | None, last: str
+    view: JobView,
+    state: str,
+    code: int | None,
+    rank: int | None,
+    last: str,
 ) -> str:
     """Describe in one sentence how a job ended, by its state, else its exit code and the last log line."""
     where = f" on {view.nodes}" if view.nodes else ""

@@ -229,7 +229,10 @@ class Launcher(Protocol):
         ...
 
     def start(
-        self, folder: StudyFolder, points: Sequence[Point], options: Options
+        self,
+        folder: StudyFolder,
+        points: Sequence[Point],
+        options: Options,
     ) -> Generator[Step, None, None]:
         """Start points with their prepared data. The caller holds the lock of the folder.
 

@@ -84,7 +84,10 @@ class LocalLauncher:
         refuse_missing_software(points)
 
     def start(
-        self, folder: StudyFolder, points: Sequence[Point], options: Options
+        self,
+        folder: StudyFolder,
+        points: Sequence[Point],
+        options: Options,
     ) -> Generator[Step, None, None]:
         """Run points one after another, even if one fails.
 

@@ -52,7 +52,9 @@ TELL_EVERY = 5.0
 
 
 def reserve_here(
-    held: contextlib.ExitStack, folder: StudyFolder, point: Point
+    held: contextlib.ExitStack,
+    folder: StudyFolder,
+    point: Point,
 ) -> Generator[Note, None, Reserved]:
     """Reserve GPUs, cores and ports of this machine; notes are yielded while other studies hold the GPUs."""
     gpus = yield from reserve_gpus(held, point)
@@ -115,7 +117,9 @@ def run_steps(
 
 
 def _note_disturbance(
-    run: RunFolder, point: Point, share: float
+    run: RunFolder,
+    point: Point,
+    share: float,
 ) -> Generator[Note, None, None]:
     """Record that other programs used this share of the run's cores, if it is enough to count."""
     if share < BUSY:
@@ -126,7 +130,9 @@ def _note_disturbance(
 
 
 def _attempt(
-    run: RunFolder, processes: ProcessGroup, stop: StopSignal
+    run: RunFolder,
+    processes: ProcessGroup,
+    stop: StopSignal,
 ) -> Generator[Note | Moved, None, Failure | None]:
     """Run the processes to their end, and return why the run failed; None if it did not."""
     # The kernel counts its kills; those since now are this run's.
@@ -151,7 +157,9 @@ def _attempt(
     lost = processes.lost()
     if lost and run.result() is None:
         return Failure(
-            rank=None, exit_code=None, reason=f"{lost}; run it again to continue"
+            rank=None,
+            exit_code=None,
+            reason=f"{lost}; run it again to continue",
         )
     ended_at = 0.0
     if failed:
@@ -163,7 +171,9 @@ def _attempt(
 
 
 def _watch(
-    run: RunFolder, workers: ProcessGroup, stop: StopSignal
+    run: RunFolder,
+    workers: ProcessGroup,
+    stop: StopSignal,
 ) -> Generator[Note | Moved, None, None]:
     """Wait until the workers have ended, one has failed, or they must be ended from outside."""
     point = run.point()

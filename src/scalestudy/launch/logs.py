@@ -28,7 +28,10 @@ _OWN_CAUSE = re.compile(r"scalestudy: Expected ")
 
 
 def log_files(
-    run: RunFolder, rank: int | None = None, *, job: bool = False
+    run: RunFolder,
+    rank: int | None = None,
+    *,
+    job: bool = False,
 ) -> list[tuple[str, Path]]:
     """Return the logs of a run, each with the prefix of its lines: "[0] " or "[job] ".
 

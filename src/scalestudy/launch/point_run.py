@@ -69,7 +69,9 @@ class StatusReading:
 
 
 def read_status(
-    point_run: PointRun, answers: Mapping[str, Answers], now: float
+    point_run: PointRun,
+    answers: Mapping[str, Answers],
+    now: float,
 ) -> StatusReading:
     """Return the state of a point. Nothing is written.
 
@@ -87,8 +89,20 @@ def read_status(
         view = _believable_view(run, answer.jobs.get(job.job))
         reported = answer.progress.get(job.job)
         ended = answer.ended.get(job.job)
-    derived = derive(files, view, now=now, reported=reported, ended=ended)
-    status = PointStatus(point_run.point, derived.state, run=run, job=job, view=view)
+    derived = derive(
+        files,
+        view,
+        now=now,
+        reported=reported,
+        ended=ended,
+    )
+    status = PointStatus(
+        point_run.point,
+        derived.state,
+        run=run,
+        job=job,
+        view=view,
+    )
     if derived.over and run.result():
         # It may have appeared since the files were read, before the queue was asked.
         status = replace(status, state="done")
@@ -135,7 +149,10 @@ def _believable_view(run: RunFolder, view: JobView | None) -> JobView | None:
 
 
 def _with_progress(
-    status: PointStatus, run: RunFolder, files: RunFiles, now: float
+    status: PointStatus,
+    run: RunFolder,
+    files: RunFiles,
+    now: float,
 ) -> PointStatus:
     """Add the progress of a running run, and which rank it waits for if it stands still."""
     status = replace(status, progress=files.progress)
@@ -146,7 +163,12 @@ def _with_progress(
     reason = ""
     if still:
         reason = describe_silence(signs, now)
-    return replace(status, silent=silent, still=still, reason=reason)
+    return replace(
+        status,
+        silent=silent,
+        still=still,
+        reason=reason,
+    )
 
 
 def _reason(failure: Failure | None, job: JobRecord | None) -> str:

@@ -36,7 +36,11 @@ class Answers(Record):
     """`updated` of the progress that each job had reported before the answer."""
 
     def due(
-        self, jobs: Iterable[str], *, now: float, over: Collection[str] = ()
+        self,
+        jobs: Iterable[str],
+        *,
+        now: float,
+        over: Collection[str] = (),
     ) -> bool:
         """Whether to query these jobs again. `over` are the jobs that have ended according to their files."""
         wait = self.interval

@@ -108,7 +108,9 @@ def _free(port: int) -> bool:
 
 
 def run_cores(
-    count: int, each: int, gpus: Sequence[Gpu] | None
+    count: int,
+    each: int,
+    gpus: Sequence[Gpu] | None,
 ) -> contextlib.AbstractContextManager[tuple[list[int], bool]]:
     """Reserve `each` cores, near the GPUs, for `count` workers; also yields whether they are exclusive."""
     if gpus is None:
@@ -120,7 +122,9 @@ def run_cores(
 
 @contextlib.contextmanager
 def cores_near(
-    available: Sequence[int], near: Sequence[Sequence[int]], each: int
+    available: Sequence[int],
+    near: Sequence[Sequence[int]],
+    each: int,
 ) -> Iterator[tuple[list[int], bool]]:
     """Reserve `each` cores for every GPU, in the order of the GPUs; also yields whether all are exclusive.
 
@@ -142,7 +146,9 @@ def cores_near(
 
 
 def _by_preference(
-    available: Sequence[int], around: Sequence[int], dealt: Collection[int]
+    available: Sequence[int],
+    around: Sequence[int],
+    dealt: Collection[int],
 ) -> list[int]:
     """Return cores: those near a GPU first, and of both kinds first those that no other GPU is to have."""
     return sorted(available, key=lambda core: (core not in around, core in dealt))
@@ -191,14 +197,18 @@ def usable_gpus() -> list[Gpu]:
 
 
 def await_gpus(
-    held: contextlib.ExitStack, point: Point, on_note: Callable[[str], object]
+    held: contextlib.ExitStack,
+    point: Point,
+    on_note: Callable[[str], object],
 ) -> list[str]:
     """Reserve GPUs as `reserve_gpus` does; `on_note` is called with its notes."""
     return take_steps(reserve_gpus(held, point), lambda note: on_note(note.text))
 
 
 def take_gpus(
-    held: contextlib.ExitStack, available: Sequence[Gpu], count: int
+    held: contextlib.ExitStack,
+    available: Sequence[Gpu],
+    count: int,
 ) -> tuple[list[str], list[str]]:
     """Try to reserve `count` GPUs; return their UUIDs, or none, and the UUIDs that others hold."""
     own: list[str] = []

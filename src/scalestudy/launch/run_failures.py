@@ -10,7 +10,10 @@ from scalestudy.store.run_folder import RunFolder
 
 
 def failure_of_end(
-    run: RunFolder, failed: tuple[int, int] | None, when: float, kills: int | None
+    run: RunFolder,
+    failed: tuple[int, int] | None,
+    when: float,
+    kills: int | None,
 ) -> Failure | None:
     """Return why a run failed, after all its workers have ended; None if it did not.
 
@@ -44,9 +47,18 @@ def failure_of_end(
         if why:
             request += f" ({why})"
         reason = f"{request}; run it again to continue"
-        return Failure(rank=None, exit_code=None, reason=reason)
+        return Failure(
+            rank=None,
+            exit_code=None,
+            reason=reason,
+        )
     reason = "all workers ended, but there is no result"
-    return Failure(rank=0, exit_code=0, reason=reason, tail=last_lines(run, "rank-0"))
+    return Failure(
+        rank=0,
+        exit_code=0,
+        reason=reason,
+        tail=last_lines(run, "rank-0"),
+    )
 
 
 def failure_to_start(error: Exception) -> Failure:
@@ -55,8 +67,16 @@ def failure_to_start(error: Exception) -> Failure:
         reason = f"it could not be run: {error.strerror}"
         if error.filename:
             reason += f": {error.filename}"
-        return Failure(rank=None, exit_code=None, reason=reason)
-    return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error}")
+        return Failure(
+            rank=None,
+            exit_code=None,
+            reason=reason,
+        )
+    return Failure(
+        rank=None,
+        exit_code=None,
+        reason=f"it could not be run: {error}",
+    )
 
 
 def record_failure(run: RunFolder | None, failure: Failure) -> str:

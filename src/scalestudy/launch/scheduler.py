@@ -31,7 +31,12 @@ def read_mark(text: str) -> str | None:
 class QueueUnreachable(RunError):
     """A queue gave no answer in time; `received` describes this in one line."""
 
-    def __init__(self, title: str, command: str, reason: str) -> None:
+    def __init__(
+        self,
+        title: str,
+        command: str,
+        reason: str,
+    ) -> None:
         super().__init__(
             f"an answer of {title} to `{command}`",
             reason,
@@ -42,7 +47,13 @@ class QueueUnreachable(RunError):
 class QueueRefused(UserError):
     """A queue refused a command; `words` is its own message."""
 
-    def __init__(self, title: str, command: str, words: str, action: str = "") -> None:
+    def __init__(
+        self,
+        title: str,
+        command: str,
+        words: str,
+        action: str = "",
+    ) -> None:
         self.words = words
         action = action or "Correct what it names, in the site profile or the study."
         super().__init__(f"a `{command}` that {title} accepts", words, action)
@@ -51,7 +62,12 @@ class QueueRefused(UserError):
 class QueueAbsent(UserError):
     """This machine lacks the queue's commands, or belongs to no cluster."""
 
-    def __init__(self, title: str, command: str, why: str = "none in PATH") -> None:
+    def __init__(
+        self,
+        title: str,
+        command: str,
+        why: str = "none in PATH",
+    ) -> None:
         super().__init__(
             f"the commands of {title} on this machine ({command})",
             why,
@@ -95,7 +111,9 @@ class Scheduler(ABC):
             raise QueueAbsent(self.title, program) from None
         except subprocess.TimeoutExpired:
             raise QueueUnreachable(
-                self.title, program, f"none within {TIMEOUT:g} s"
+                self.title,
+                program,
+                f"none within {TIMEOUT:g} s",
             ) from None
 
     def call(self, program: str, *arguments: str) -> str:
@@ -111,17 +129,28 @@ class Scheduler(ABC):
             return self.failed(program, code, output, errors)
         return output
 
-    def failed(self, program: str, code: int, output: str, errors: str) -> str:
+    def failed(
+        self,
+        program: str,
+        code: int,
+        output: str,
+        errors: str,
+    ) -> str:
         """Raise the error of a failed command, or return its output if the failure does not matter."""
         words = plain_error(program, errors or output)
         if any(phrase in words.lower() for phrase in self.unreachable):
             raise QueueUnreachable(self.title, program, words)
         raise QueueRefused(
-            self.title, program, words or f"exit code {code}, and no reason"
+            self.title,
+            program,
+            words or f"exit code {code}, and no reason",
         )
 
     def environment(
-        self, variables: Mapping[str, str], *, submitting: bool
+        self,
+        variables: Mapping[str, str],
+        *,
+        submitting: bool,
     ) -> dict[str, str]:
         """Return the variables of client commands, derived from those of this process."""
         return dict(variables)
@@ -178,7 +207,10 @@ class Scheduler(ABC):
             except QueueRefused as refused:
                 action = "Only their owner or an administrator can cancel jobs."
                 raise QueueRefused(
-                    self.title, self.cancels[0], refused.words, action
+                    self.title,
+                    self.cancels[0],
+                    refused.words,
+                    action,
                 ) from None
 
     @abstractmethod
@@ -205,7 +237,9 @@ def chunks(ids: Sequence[str], size: int = 100) -> list[Sequence[str]]:
 
 
 def run_command(
-    command: Sequence[str], environment: Mapping[str, str], limit: float
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    limit: float,
 ) -> tuple[int, str, str]:
     """Run a command with these variables; return its exit code, output and errors.
 

@@ -48,7 +48,11 @@ class StopSignal:
         if run.checkpoint.exists():
             reason += "; run it again to continue"
         return Failure(
-            rank=None, exit_code=None, signal=name, reason=reason, cancelled=True
+            rank=None,
+            exit_code=None,
+            signal=name,
+            reason=reason,
+            cancelled=True,
         )
 
 

@@ -57,7 +57,10 @@ def study_status(
         answers[name] = answer
         if open_jobs:
             overview = Overview(
-                [], asked=answer.asked, error=answer.error, queue_title=queue.title
+                [],
+                asked=answer.asked,
+                error=answer.error,
+                queue_title=queue.title,
             )
     if known is not None and names is not None and not answers:
         overview = replace(known, points=[])

@@ -54,5 +54,10 @@ def find_jobs(queue: Scheduler, runs: Sequence[RunFolder]) -> None:
         else:
             reason = f"{queue.title} never took its job, and did not say so when it was submitted"
             run.write_failure(
-                Failure(rank=None, exit_code=None, reason=reason, job_state=LOST)
+                Failure(
+                    rank=None,
+                    exit_code=None,
+                    reason=reason,
+                    job_state=LOST,
+                )
             )

@@ -39,7 +39,10 @@ DONE = b"done\n"
 
 
 def supervise(
-    run: RunFolder, rank: int, work: Callable[[], int], stops: Collection[int] = STOPS
+    run: RunFolder,
+    rank: int,
+    work: Callable[[], int],
+    stops: Collection[int] = STOPS,
 ) -> int:
     """Run `work` in a child process. Parent and child both return from here, each with its exit code.
 
@@ -155,7 +158,12 @@ def cause_of(rank: int, error: BaseException) -> Cause:
 
 
 def cause_of_code(
-    rank: int, code: int, kills: int | None, *, unsaid: str, frame: str = ""
+    rank: int,
+    code: int,
+    kills: int | None,
+    *,
+    unsaid: str,
+    frame: str = "",
 ) -> Cause:
     """Return the cause to record for a rank that gave none itself.
 
@@ -182,7 +190,12 @@ def cause_of_code(
 
 
 def _now(rank: int, **details: Any) -> Cause:
-    return Cause(rank=rank, time=time.time(), host=socket.gethostname(), **details)
+    return Cause(
+        rank=rank,
+        time=time.time(),
+        host=socket.gethostname(),
+        **details,
+    )
 
 
 def exit_code_of(error: SystemExit) -> int:
@@ -215,7 +228,9 @@ def _wait(
                 on_signal(signalled.si_signo, signalled.si_pid)
         elif os.WIFSTOPPED(status):
             cause = _now(
-                rank, kind="stopped", signal=signal.Signals(os.WSTOPSIG(status)).name
+                rank,
+                kind="stopped",
+                signal=signal.Signals(os.WSTOPSIG(status)).name,
             )
             stopped = True
             _write(lambda cause=cause: run.write_cause(cause))  # type: ignore[misc]
@@ -248,7 +263,12 @@ def _read(readable: int) -> bytes:
     return b"".join(parts)
 
 
-def _cause(rank: int, code: int, message: str, kills: int | None) -> Cause:
+def _cause(
+    rank: int,
+    code: int,
+    message: str,
+    kills: int | None,
+) -> Cause:
     """Return how an unfinished child ended: its own record, else by its exit code (negative: a signal)."""
     last = message.rstrip("\n").rpartition("\n")[2]
     if code >= 0 and last.startswith("{"):
@@ -259,7 +279,11 @@ def _cause(rank: int, code: int, message: str, kills: int | None) -> Cause:
     if message:  # also into the log
         print(message, file=sys.stderr, flush=True)
     return cause_of_code(
-        rank, code, kills, unsaid="os._exit", frame=user_frame(crashed_at(message))
+        rank,
+        code,
+        kills,
+        unsaid="os._exit",
+        frame=user_frame(crashed_at(message)),
     )
 
 

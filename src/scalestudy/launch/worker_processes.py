@@ -182,7 +182,11 @@ class WorkerProcesses(ProcessGroup):
                 start_new_session=True,
             )
         self._processes.append(process)
-        threading.Thread(target=self._wait, args=(rank, process), daemon=True).start()
+        threading.Thread(
+            target=self._wait,
+            args=(rank, process),
+            daemon=True,
+        ).start()
 
     def _wait(self, rank: int, process: subprocess.Popen[bytes]) -> None:
         self._end(rank, process.wait())

@@ -55,7 +55,12 @@ class Heartbeat:
         if self.last.phase in ("step", "backward"):
             self.enter("backward")
 
-    def step(self, epoch: int, step: int, phase: str) -> None:
+    def step(
+        self,
+        epoch: int,
+        step: int,
+        phase: str,
+    ) -> None:
         """Mark that `step` steps of `epoch` are done and the process has entered `phase`."""
         last = self.last
         now = time.monotonic()

@@ -7,7 +7,10 @@ from scalestudy.store.records import Hang, Sign
 
 
 def first_hung(
-    before: Sequence[Sign], after: Sequence[Sign], size: int, seconds: float
+    before: Sequence[Sign],
+    after: Sequence[Sign],
+    size: int,
+    seconds: float,
 ) -> Hang:
     """Determine the rank that the others wait for: one without a heartbeat, else the one furthest behind.
 
@@ -25,7 +28,11 @@ def first_hung(
     known = {sign.rank for sign in after}
     for rank in range(size):
         if rank not in known:
-            return Hang(rank=rank, seconds=seconds, lives=False)
+            return Hang(
+                rank=rank,
+                seconds=seconds,
+                lives=False,
+            )
     living = _living(before, after)
     behind = _furthest_behind(_candidates(after, living))
     # Of ranks at the same position, those that are stopped keep the living ones waiting.
@@ -69,7 +76,9 @@ def _marks(sign: Sign) -> int:
 
 
 def first_stopped(
-    before: Sequence[Sign], after: Sequence[Sign], seconds: float
+    before: Sequence[Sign],
+    after: Sequence[Sign],
+    seconds: float,
 ) -> Hang | None:
     """Return the rank furthest behind among those that are not alive; see `first_hung`."""
     stopped = _without(after, _living(before, after))

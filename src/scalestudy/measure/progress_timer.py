@@ -12,7 +12,9 @@ class ProgressTimer:
     """
 
     def __init__(
-        self, longest: float, now: Callable[[], float] = time.monotonic
+        self,
+        longest: float,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._longest, self._now = longest, now
         self._seen: object = None

@@ -45,7 +45,12 @@ class DeviceUse:
     _with_counter: float = 0.0
     _seconds: float = 0.0
 
-    def stretch(self, before: Load, after: Load, seconds: float) -> None:
+    def stretch(
+        self,
+        before: Load,
+        after: Load,
+        seconds: float,
+    ) -> None:
         """Add the interval between two samples.
 
         Its utilisation is that of the later sample, which covers the time before it. Its power is the mean of

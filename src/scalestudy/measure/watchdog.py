@@ -84,7 +84,11 @@ class Watchdog:
 
     def start(self) -> None:
         """Start watching, until the process ends."""
-        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+        threading.Thread(
+            target=self._watch,
+            name="watchdog",
+            daemon=True,
+        ).start()
 
     def failed(self) -> None:
         """Record a hang if the work has failed because another rank is stopped or gone.

@@ -67,14 +67,20 @@ def speedup(findings: Findings) -> list[Figure]:
     # Tables that lack throughput are compared by times already: the same figure again.
     if basis != training:
         of_training = _speedup(
-            findings, "speedup-training", training, lambda row: row.speed.training
+            findings,
+            "speedup-training",
+            training,
+            lambda row: row.speed.training,
         )
         drawn.append(of_training)
     return [figure for figure in drawn if figure]
 
 
 def _speedup(
-    findings: Findings, name: str, basis: str, of: Callable[[Row], Estimate]
+    findings: Findings,
+    name: str,
+    basis: str,
+    of: Callable[[Row], Estimate],
 ) -> Figure | None:
     import altair as alt
 
@@ -91,14 +97,23 @@ def _speedup(
     values = [*map(float, column(records, "value"))]
     if is_logarithmic(counts):
         least = min(values) / REACH
-        scale = alt.Scale(type="log", base=2, nice=False)
+        scale = alt.Scale(
+            type="log",
+            base=2,
+            nice=False,
+        )
     else:
         least = 0.0
         scale = alt.Scale(zero=True)
     most = max(high, *values)
     cut = _cut(records, least, most * REACH)
     axis = alt.Axis(tickCount=6, format="~g")
-    y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=axis)
+    y = alt.Y(
+        "value:Q",
+        title="Speed-up S",
+        scale=scale,
+        axis=axis,
+    )
     ideal = ("ideal", ((low, low), (high, high)))
     chart = _lines(findings, records, y, "S", [ideal])
     bends = "A curve below it loses time to work that is not divided. "
@@ -200,7 +215,12 @@ def _efficiency(
         guides.append((text, ((first, level), (last, level))))
     scale = alt.Scale(zero=True)
     axis = alt.Axis(tickCount=6)
-    y = alt.Y("value:Q", title=title, scale=scale, axis=axis)
+    y = alt.Y(
+        "value:Q",
+        title=title,
+        scale=scale,
+        axis=axis,
+    )
     chart = _lines(findings, records, y, title, guides)
     return _figure(
         findings,
@@ -236,8 +256,17 @@ def quality(findings: Findings) -> list[Figure]:
     if sense.bounded and highest <= 1:
         cut = _cut(records, 0.0, 1.0)
     domain = _quality_domain(records, sense, findings.criteria.margin)
-    scale = alt.Scale(domain=domain, nice=False, zero=False)
-    y = alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
+    scale = alt.Scale(
+        domain=domain,
+        nice=False,
+        zero=False,
+    )
+    y = alt.Y(
+        "value:Q",
+        title=title,
+        scale=scale,
+        axis=alt.Axis(tickCount=6),
+    )
     caption = f"{label} of the saved model."
     if stated:
         caption = f"{label} as stated in its files."
@@ -249,7 +278,9 @@ def quality(findings: Findings) -> list[Figure]:
 
 
 def _quality_domain(
-    records: figure_data.Records, sense: Sense, margin: QualityMargin | None
+    records: figure_data.Records,
+    sense: Sense,
+    margin: QualityMargin | None,
 ) -> list[float]:
     """Ends of the axis: it spans at least the margin of the verdicts; a single value spans no axis."""
     values = figure_data.values_and_ends(records)
@@ -370,7 +401,11 @@ def _lines(
     if has_bars:
         bars = drawn.transform_filter("isValid(datum.low)")
         rule = bars.mark_rule(strokeWidth=2)
-        tick = bars.mark_tick(thickness=2, size=9, orient="horizontal")
+        tick = bars.mark_tick(
+            thickness=2,
+            size=9,
+            orient="horizontal",
+        )
         layers.append(rule.encode(y="low:Q", y2="high:Q"))
         layers.append(tick.encode(y="low:Q"))
         layers.append(tick.encode(y="high:Q"))
@@ -392,8 +427,18 @@ def _lines(
         texts = []
         for text, (_, (_, level)) in guides:
             texts.append({"text": text, "value": level})
-        mark = alt.Chart(data(texts)).mark_text(align="left", baseline="middle", dx=6)
-        layers.append(mark.encode(x=alt.value("width"), y=y, text="text:N"))
+        mark = alt.Chart(data(texts)).mark_text(
+            align="left",
+            baseline="middle",
+            dx=6,
+        )
+        layers.append(
+            mark.encode(
+                x=alt.value("width"),
+                y=y,
+                text="text:N",
+            )
+        )
     height = HEIGHT
     if len(counts) < LEAST_COUNTS:
         height = LOW + 20

@@ -38,7 +38,9 @@ class PlainConsole(Console):
     """Rich's console, with control sequences in names and messages escaped; only its own styles remain."""
 
     def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
+        self,
+        renderable: RenderableType,
+        options: ConsoleOptions | None = None,
     ) -> Iterable[Segment]:
         """Return the segments to print, with their texts made printable."""
         for segment in super().render(renderable, options):
@@ -63,7 +65,10 @@ def console_of(width: int, colour: bool) -> tuple[Console, StringIO]:
     """A console that writes into a string."""
     stream = StringIO()
     return PlainConsole(
-        file=stream, width=width, force_terminal=colour, no_color=not colour
+        file=stream,
+        width=width,
+        force_terminal=colour,
+        no_color=not colour,
     ), stream
 
 
@@ -129,7 +134,10 @@ def _print_records(table: Table, console: Console) -> None:
 
 
 def laid_table(
-    table: Table, console: Console, *, brief: bool = False
+    table: Table,
+    console: Console,
+    *,
+    brief: bool = False,
 ) -> tuple[RichTable, list[str]]:
     """Lay out a table for the console's width; return it and the names of dropped columns.
 
@@ -158,7 +166,10 @@ def laid_table(
 
 def _rich(table: Table, *, short: bool, below: bool) -> RichTable:
     laid = RichTable(
-        box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold"
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
     )
     for heading in table.headings:
         unit = heading.unit.replace(", ", ",\n")
@@ -192,7 +203,12 @@ def _written(cell: str | Cell, below: bool) -> str:
     return str(cell)
 
 
-def wrap(text: str, console: Console, hanging: str = "", style: str = "") -> Text:
+def wrap(
+    text: str,
+    console: Console,
+    hanging: str = "",
+    style: str = "",
+) -> Text:
     """Wrap text to the terminal's width without breaking words."""
     lines = fill(
         text,

@@ -58,7 +58,10 @@ def all_metrics(findings: Findings) -> list[Table]:
 
 
 def _named(
-    title: str, corner: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]]
+    title: str,
+    corner: str,
+    columns: Sequence[str],
+    rows: Sequence[tuple[str, ...]],
 ) -> Table:
     headings = [Heading(corner, numeric=False)]
     headings += map(Heading, columns)
@@ -144,7 +147,9 @@ def gallery_blocks(record: GalleryRecord) -> tuple[Block, ...]:
 def gallery_document(record: GalleryRecord, label: str) -> Document:
     """The samples of a model as a separate page titled `label`."""
     return Document(
-        label, gallery_blocks(record), "Best, median and worst validation samples"
+        label,
+        gallery_blocks(record),
+        "Best, median and worst validation samples",
     )
 
 
@@ -190,7 +195,13 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
     counts = Counter(states)
     headings = (
         *headings_of(
-            "Run:", "Seed", "Split:", "State:", "Training time", "Wall time", "Quality"
+            "Run:",
+            "Seed",
+            "Split:",
+            "State:",
+            "Training time",
+            "Wall time",
+            "Quality",
         ),
         *headings_of("Nodes:", "Reason:"),
     )

@@ -43,7 +43,9 @@ PNG_SCALE = 2.0
 
 
 def colour_and_shape(
-    names: list[str], by_strategy: bool, title: str
+    names: list[str],
+    by_strategy: bool,
+    title: str,
 ) -> "tuple[alt.Color, alt.Shape]":
     """Colour and shape of series: of their strategies, or in order; with a legend if there are several."""
     import altair as alt

@@ -190,7 +190,9 @@ def rounded(value: float) -> float:
 
 
 def downsample(
-    values: Sequence[int], most: int, keep: Collection[int] = ()
+    values: Sequence[int],
+    most: int,
+    keep: Collection[int] = (),
 ) -> list[int]:
     """At most `most` (2 or more) of these positive numbers, sorted: the ends, `keep`, others evenly by ratio.
 
@@ -272,9 +274,22 @@ def workers_axis(counts: Sequence[int], field: str = "workers") -> "alt.X":
         # Sweeps double their workers: each doubling is as long as the others.
         kind = {"type": "log", "base": 2}
     ends_of_axis = list(domain(counts))
-    scale = alt.Scale(domain=ends_of_axis, nice=False, **kind)
-    axis = alt.Axis(values=ticks(counts), format="d", labelOverlap=True)
-    return alt.X(f"{field}:Q", title="Workers", scale=scale, axis=axis)
+    scale = alt.Scale(
+        domain=ends_of_axis,
+        nice=False,
+        **kind,
+    )
+    axis = alt.Axis(
+        values=ticks(counts),
+        format="d",
+        labelOverlap=True,
+    )
+    return alt.X(
+        f"{field}:Q",
+        title="Workers",
+        scale=scale,
+        axis=axis,
+    )
 
 
 def dodge(counts: Sequence[int], index: int, number: int) -> tuple[float, float]:

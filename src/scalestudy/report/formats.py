@@ -77,7 +77,15 @@ def to_json(findings: Findings) -> str:
         "readings": (*findings.assumptions, *findings.readings),
     }
     # NaN is no JSON: readers other than Python's refuse the whole file.
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps(
+            document,
+            indent=2,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        + "\n"
+    )
 
 
 def _rows(rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -182,7 +182,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return rounded(sum(known) / len(known))
 
 
-def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
+def _against(
+    records: Records,
+    unit: str,
+    field: str,
+    caption: str,
+) -> Figure:
     import altair as alt
 
     counts = sorted(set(column(records, "workers")))
@@ -209,7 +214,12 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
         .mark_line(strokeWidth=2, point=single)
         .encode(
             alt.X(f"{field}:Q", title=titles[field], axis=_x_axis(records, field)),
-            alt.Y("loss:Q", title="Loss", axis=alt.Axis(tickCount=5), scale=y_scale),
+            alt.Y(
+                "loss:Q",
+                title="Loss",
+                axis=alt.Axis(tickCount=5),
+                scale=y_scale,
+            ),
             _colours(counts),
             alt.StrokeDash(
                 "set:N",
@@ -251,11 +261,23 @@ def _x_axis(records: Records, field: str) -> "alt.Axis":
     import altair as alt
 
     if field != "epoch":
-        return alt.Axis(format="~g", labelOverlap=True, tickCount=MOST_TICKS)
+        return alt.Axis(
+            format="~g",
+            labelOverlap=True,
+            tickCount=MOST_TICKS,
+        )
     epochs = sorted(set(column(records, "epoch")))
     if len(epochs) <= MOST_TICKS:
-        return alt.Axis(format="d", labelOverlap=True, values=epochs)
-    return alt.Axis(format="d", labelOverlap=True, tickCount=MOST_TICKS)
+        return alt.Axis(
+            format="d",
+            labelOverlap=True,
+            values=epochs,
+        )
+    return alt.Axis(
+        format="d",
+        labelOverlap=True,
+        tickCount=MOST_TICKS,
+    )
 
 
 def _colours(counts: Sequence[int]) -> "alt.Color":

@@ -58,7 +58,10 @@ def line_of(status: PointStatus) -> PointLine:
         if status.still:
             # Without progress there is no pace.
             line = replace(
-                line, throughput=None, seconds_left=None, reason=status.reason
+                line,
+                throughput=None,
+                seconds_left=None,
+                reason=status.reason,
             )
     # Without a queue there is no job whose nodes or whose waiting could be named.
     if status.job is None:

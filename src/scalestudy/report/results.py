@@ -98,7 +98,9 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
 
 
 def _identity_lines(
-    findings: Findings, names: Sequence[str], brief: bool
+    findings: Findings,
+    names: Sequence[str],
+    brief: bool,
 ) -> list[list[str | Cell]]:
     """The first cells of each row: its strategy with how it was computed, workers and swept values."""
     # The library of the exchange is worth showing only if NCCL was used.
@@ -301,11 +303,16 @@ def _decision_columns(findings: Findings, prices: Sequence[Price]) -> list[_Colu
 
     cost_heading = Heading("Cost", f"{bill}-{billed}", f"cost {billed}")
     efficiency_heading = Heading(
-        "Cost efficiency", "cost of the reference / cost", "cost eff."
+        "Cost efficiency",
+        "cost of the reference / cost",
+        "cost eff.",
     )
     return [
         _Column(
-            _time_heading(rows, prices, wall_unit), time, _why_untimed, interval=False
+            _time_heading(rows, prices, wall_unit),
+            time,
+            _why_untimed,
+            interval=False,
         ),
         _Column(efficiency_heading, efficiency, no_efficiency, 2),
         _Column(
@@ -354,11 +361,16 @@ def _speed_columns(rows: Sequence[Row]) -> list[_Column]:
 
     return [
         _Column(
-            Heading("Speed-up", unit, "S"), lambda row: row.speed.steady, no_speed_up, 2
+            Heading("Speed-up", unit, "S"),
+            lambda row: row.speed.steady,
+            no_speed_up,
+            2,
         ),
         _Column(
             Heading(
-                "Useful speed-up", f"speed-up / samples to {_goal(rows)}", "useful"
+                "Useful speed-up",
+                f"speed-up / samples to {_goal(rows)}",
+                "useful",
             ),
             useful,
             _why_useful,

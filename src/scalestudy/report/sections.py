@@ -118,16 +118,22 @@ def _cost_columns() -> tuple[CostColumn, ...]:
     """All quantities, in order."""
     return (
         CostColumn(
-            Heading("Device time", "wall clock", "devices"), "device_hours", units.cost
+            Heading("Device time", "wall clock", "devices"),
+            "device_hours",
+            units.cost,
         ),
         CostColumn(
-            Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost
+            Heading("Node time", "wall clock", "nodes"),
+            "node_hours",
+            units.cost,
         ),
         CostColumn(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
         CostColumn(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
         CostColumn(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
         CostColumn(
-            Heading("GPU memory", "peak", "GPU mem"), "gpu_memory_bytes", units.size
+            Heading("GPU memory", "peak", "GPU mem"),
+            "gpu_memory_bytes",
+            units.size,
         ),
         CostColumn(
             Heading("Host memory", "peak of a process", "memory"),
@@ -321,7 +327,11 @@ def time_figure(findings: Findings) -> Figure:
         "value:Q",
         title=f"{of} ({unit})",
         # On two logarithmic axes, ideal scaling is a straight line.
-        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        scale=alt.Scale(
+            type="log",
+            domain=[low, high],
+            nice=False,
+        ),
         axis=alt.Axis(values=figure_data.log_ticks(low, high), format="~g"),
     )
     names = labels.shown(points)
@@ -341,9 +351,20 @@ def time_figure(findings: Findings) -> Figure:
         rule = drawn.mark_rule(strokeWidth=1.5)
         layers.append(rule.encode(y="low:Q", y2="high:Q"))
     ground = alt.condition("datum.kind == 'measured'", colour, alt.value("transparent"))
-    tips = tooltip(strategy="Strategy", workers="Workers", kind="Is", text="Value")
+    tips = tooltip(
+        strategy="Strategy",
+        workers="Workers",
+        kind="Is",
+        text="Value",
+    )
     marks = drawn.mark_point(size=80, strokeWidth=2)
-    layers.append(marks.encode(shape=shape, fill=ground, tooltip=tips))
+    layers.append(
+        marks.encode(
+            shape=shape,
+            fill=ground,
+            tooltip=tips,
+        )
+    )
     caption = CAPTION
     fits = [model.fit for model in findings.models]
     count = len(fits) - fits.count(None)
@@ -379,7 +400,9 @@ def _time_points(
 
 
 def _time_curves(
-    models: Sequence[Model], labels: figure_data.Labels, length: float
+    models: Sequence[Model],
+    labels: figure_data.Labels,
+    length: float,
 ) -> figure_data.Records:
     """Points of the models' curves, within the measured numbers of workers and beyond."""
     curves: figure_data.Records = []

@@ -61,7 +61,10 @@ MOST_LINES = 20
 
 
 def report_document(
-    findings: Findings, study_link: str = "..", *, drawn: bool = True
+    findings: Findings,
+    study_link: str = "..",
+    *,
+    drawn: bool = True,
 ) -> Document:
     """The report: decision, results, open questions, figures, sections, and how it was measured.
 
@@ -179,7 +182,10 @@ def places(made: Sequence[Figure]) -> list[Drawing]:
 
 
 def write_report(
-    folder: "StudyFolder", out: Path | None = None, *, findings: Findings | None = None
+    folder: "StudyFolder",
+    out: Path | None = None,
+    *,
+    findings: Findings | None = None,
 ) -> Path:
     """Write `report.html`, `report.md`, `table.csv` and `table.json`, and figures as PNG, SVG and PDF.
 
@@ -245,7 +251,12 @@ def render_text(
         if not page:
             console.print(Text("Details: --verbose."))
     if page:  # on one line, so that it can be copied
-        console.print(f"Page: {page}", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            f"Page: {page}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     return stream.getvalue()
 
 

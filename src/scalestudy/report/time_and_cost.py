@@ -68,10 +68,20 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     time_title = f"Time to train ({unit})"
 
     def cost(field: str) -> alt.X:
-        return alt.X(f"{field}:Q", title=cost_title, scale=cost_scale, axis=cost_axis)
+        return alt.X(
+            f"{field}:Q",
+            title=cost_title,
+            scale=cost_scale,
+            axis=cost_axis,
+        )
 
     def time(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title=time_title, scale=time_scale, axis=time_axis)
+        return alt.Y(
+            f"{field}:Q",
+            title=time_title,
+            scale=time_scale,
+            axis=time_axis,
+        )
 
     base = alt.Chart(data(records)).encode(cost("cost"), time("time"))
     layers: list[Any] = []
@@ -79,7 +89,11 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     has_front = column(records, "front").count(True) > 1
     if has_front:
         front = base.transform_filter("datum.front")
-        line = front.mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="#6E7781")
+        line = front.mark_line(
+            strokeDash=[5, 4],
+            strokeWidth=1.5,
+            color="#6E7781",
+        )
         # Ordered along the front, not by row.
         layers.append(line.encode(order="cost:Q"))
     cost_low, time_low = cost("cost_low"), time("time_low")
@@ -142,11 +156,21 @@ def _bars(
 def _names(base: "alt.Chart", records: Records) -> list[Any]:
     """The labels beside the points, above them on the right or below them on the left."""
     above = base.transform_filter("datum.label && !datum.below")
-    mark = above.mark_text(align="left", baseline="bottom", dx=11, dy=-8)
+    mark = above.mark_text(
+        align="left",
+        baseline="bottom",
+        dx=11,
+        dy=-8,
+    )
     names: list[Any] = [mark.encode(text="label:N")]
     if any(column(records, "below")):
         below = base.transform_filter("datum.label && datum.below")
-        mark = below.mark_text(align="right", baseline="top", dx=-11, dy=8)
+        mark = below.mark_text(
+            align="right",
+            baseline="top",
+            dx=-11,
+            dy=8,
+        )
         names.append(mark.encode(text="label:N"))
     return names
 
@@ -234,7 +258,11 @@ def _scale(records: Records, field: str) -> "tuple[alt.Scale, alt.Axis]":
     low = min(shown) / 1.25
     high = max(shown) * 1.25
     return (
-        alt.Scale(type="log", domain=[low, high], nice=False),
+        alt.Scale(
+            type="log",
+            domain=[low, high],
+            nice=False,
+        ),
         alt.Axis(values=log_ticks(low, high), format="~g"),
     )
 
@@ -306,7 +334,12 @@ def phases(findings: Findings) -> list[Figure]:
         .mark_bar(height={"band": 0.78})
         .encode(
             alt.X("time:Q", title=f"Wall time ({unit})", axis=x_axis),
-            alt.Y("bar:N", title=None, sort=bars, axis=alt.Axis(labelLimit=260)),
+            alt.Y(
+                "bar:N",
+                title=None,
+                sort=bars,
+                axis=alt.Axis(labelLimit=260),
+            ),
             alt.Color("phase:N", title="Phase", scale=colours),
             order="order:Q",
             tooltip=tooltip(

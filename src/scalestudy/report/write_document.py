@@ -168,7 +168,12 @@ def _charts(document: Document) -> dict[str, Any]:
 
 def script_json(value: Any) -> str:
     """JSON that is safe inside a `<script>` element."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(
+        value,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
     # "</script" would end the element; JavaScript once took both separators for ends of lines.
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -212,7 +217,9 @@ def escaped(text: str) -> str:
 
 
 def _blocks(
-    blocks: Sequence[Block], pictures: Mapping[str, str], level: int
+    blocks: Sequence[Block],
+    pictures: Mapping[str, str],
+    level: int,
 ) -> list[str]:
     """The lines of blocks, with an empty line before each."""
     every = []
@@ -300,7 +307,10 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def form_by_ending(
-    form: str | None, out: Path | None, forms: Collection[str], default: str
+    form: str | None,
+    out: Path | None,
+    forms: Collection[str],
+    default: str,
 ) -> str:
     """Return the requested format: by name, else by the file's extension, else the default.
 

@@ -71,7 +71,9 @@ class Permission:
     def __post_init__(self) -> None:
         if self.task is not None and not self.task.is_file():
             raise UserError(
-                "a task file", f"{self.task}, which is no file", "Correct --task."
+                "a task file",
+                f"{self.task}, which is no file",
+                "Correct --task.",
             )
         if self.environment is None:
             return
@@ -101,7 +103,9 @@ class PermittedTask(NamedTuple):
 
 
 def permit_task(
-    recorded: str, checksum: str = "", permission: Permission = NOTHING
+    recorded: str,
+    checksum: str = "",
+    permission: Permission = NOTHING,
 ) -> PermittedTask:
     """Return the task that may run in the place of a recorded one.
 

@@ -97,7 +97,9 @@ def first_error(error: ValidationError) -> str:
 
 
 def write_checksums(
-    folder: Path, names: Iterable[str], coming: Mapping[str, BaseModel] | None = None
+    folder: Path,
+    names: Iterable[str],
+    coming: Mapping[str, BaseModel] | None = None,
 ) -> None:
     """Write the checksums of files in a folder, given by relative names; raises OSError.
 

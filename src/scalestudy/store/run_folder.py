@@ -145,7 +145,10 @@ def first_damaged(
 
 
 def is_at_work(
-    progress: Progress | None, process: LauncherProcess | None, *, in_queue: bool
+    progress: Progress | None,
+    process: LauncherProcess | None,
+    *,
+    in_queue: bool,
 ) -> bool:
     """Whether the process that owns the workers is running; for a job, whether its progress is recent."""
     updated = progress.updated if progress else None
@@ -230,7 +233,9 @@ class RunFolder:
         if stored.record is None:
             expected = f"the point of a run, in {self.path / 'point.json'}"
             raise UserError(
-                expected, stored.why or "no such file", remedy(self.path, stored)
+                expected,
+                stored.why or "no such file",
+                remedy(self.path, stored),
             )
         point: Point = stored.record
         return point
@@ -240,7 +245,11 @@ class RunFolder:
         stored = read_record(self.path / "failure.json", Failure)
         if stored.damaged:
             reason = f"it failed, but its record is lost: {stored.why}"
-            return Failure(rank=None, exit_code=None, reason=reason)
+            return Failure(
+                rank=None,
+                exit_code=None,
+                reason=reason,
+            )
         return stored.record
 
     def job(self) -> JobRecord | None:
@@ -440,7 +449,9 @@ class RunFolder:
     def alive(self) -> bool:
         """Whether the process that owns the workers is running; for a job, whether its progress is recent."""
         return is_at_work(
-            self.progress(), self.launcher_process(), in_queue=self.job() is not None
+            self.progress(),
+            self.launcher_process(),
+            in_queue=self.job() is not None,
         )
 
     def write_checksums(self, result: Result | None = None) -> None:
@@ -570,7 +581,13 @@ class RunFolder:
         """Record the process that owns the workers: by default this process."""
         self.write("launcher.json", process or this_process())
 
-    def write(self, name: str, record: Record, *, durable: bool = True) -> None:
+    def write(
+        self,
+        name: str,
+        record: Record,
+        *,
+        durable: bool = True,
+    ) -> None:
         """Write a record of this run; raises RunError if the folder belongs to another job."""
         self.refuse_other_job()
         if "/" in name:

@@ -44,7 +44,9 @@ class RunFiles:
 
     @classmethod
     def with_records(
-        cls, run: RunFolder, records: Mapping[str, StoredRecord[Any]]
+        cls,
+        run: RunFolder,
+        records: Mapping[str, StoredRecord[Any]],
     ) -> "RunFiles":
         """Read the files of a run besides its deciding records, which have been read."""
         damage = first_damaged(records)

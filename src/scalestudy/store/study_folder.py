@@ -88,7 +88,12 @@ class StudyFolder:
             order = existing.order
         order = order or RunOrder.drawn_from(study_text)
         digest = hashlib.sha256(study_text.encode()).hexdigest()
-        record = StudyRecord(study=study, points=points, order=order, study_text=digest)
+        record = StudyRecord(
+            study=study,
+            points=points,
+            order=order,
+            study_text=digest,
+        )
         try:
             if existing:
                 return existing._extended(record, study_text)
@@ -104,7 +109,10 @@ class StudyFolder:
 
     @classmethod
     def check(
-        cls, path: str | Path, study: Study, points: list[Point]
+        cls,
+        path: str | Path,
+        study: Study,
+        points: list[Point],
     ) -> "StudyFolder | None":
         """This study's folder at `path`, or None if it can be created there. Writes nothing.
 
@@ -114,7 +122,9 @@ class StudyFolder:
         path = Path(path)
         if path.exists() and not path.is_dir():
             raise UserError(
-                "a folder for the results", f"{path}, which is a file", _OTHER_FOLDER
+                "a folder for the results",
+                f"{path}, which is a file",
+                _OTHER_FOLDER,
             )
         refuse_inside_study(path.absolute().parent)
         refuse_new_at_root(path)
@@ -149,7 +159,9 @@ class StudyFolder:
             else:
                 what = "does not exist"
             raise UserError(
-                "the results folder of a study", f"{path}, which {what}", _nearby(path)
+                "the results folder of a study",
+                f"{path}, which {what}",
+                _nearby(path),
             )
         if stored.newer:
             expected = f"a study of this version of Scalestudy (schema {STUDY_SCHEMA})"
@@ -209,7 +221,10 @@ class StudyFolder:
             study, points, text = change(now.study, now.points())
             digest = hashlib.sha256(text.encode()).hexdigest()
             record = StudyRecord(
-                study=study, points=points, order=now.order, study_text=digest
+                study=study,
+                points=points,
+                order=now.order,
+                study_text=digest,
             )
             if record != now._record:
                 _write(self.path, record, text)

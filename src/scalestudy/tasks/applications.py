@@ -49,7 +49,9 @@ def application_task(task: str) -> Any:
         if close:
             action = f"Did you mean {' or '.join(close)}?"
         raise UserError(
-            "the name of a model of keras.applications after keras:", name, action
+            "the name of a model of keras.applications after keras:",
+            name,
+            action,
         )
 
     def model(data: DataInfo, train: ResolvedTrain) -> keras.Model:
@@ -67,7 +69,10 @@ def application_task(task: str) -> Any:
 
 
 def classifier(
-    name: str, data: DataInfo, train: ResolvedTrain, hidden: int | None = None
+    name: str,
+    data: DataInfo,
+    train: ResolvedTrain,
+    hidden: int | None = None,
 ) -> keras.Model:
     """Build a classifier on the model `name` without its top.
 
@@ -150,7 +155,9 @@ def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Mo
         )
     try:
         model = getattr(keras.applications, name)(
-            weights=source, include_top=False, input_shape=shape
+            weights=source,
+            include_top=False,
+            input_shape=shape,
         )
         model.name = PRETRAINED  # not as an argument: EfficientNetV2 would look for blocks of that name
         return model
@@ -159,7 +166,10 @@ def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Mo
 
 
 def _explain(
-    name: str, shape: tuple[int, ...], source: str | None, error: Exception
+    name: str,
+    shape: tuple[int, ...],
+    source: str | None,
+    error: Exception,
 ) -> UserError:
     url = re.search(r"https?://[^\s,;]+", str(error))
     if source == IMAGENET and url:

@@ -175,7 +175,11 @@ def _of_arrays(given: tuple[Any, ...], split: str | None) -> Iterator[Samples]:
         part = operator.itemgetter(slice(start, stop))
         inputs, targets = (map_columns(part, side) for side in columns)
         yield Samples(
-            split, inputs, targets, groups and groups[start:stop], stop - start
+            split,
+            inputs,
+            targets,
+            groups and groups[start:stop],
+            stop - start,
         )
 
 
@@ -275,7 +279,10 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
 def _read(request: dict[str, Any], say: Say) -> dict[str, Any]:
     os.environ.update(
         process_environment(
-            os.environ, engine_traits(DEFAULT), gpus=(), quiet=True
+            os.environ,
+            engine_traits(DEFAULT),
+            gpus=(),
+            quiet=True,
         ).values
     )
     limit_time()
@@ -294,7 +301,9 @@ def main(work: str, text: str) -> NoReturn:
             _action_of,
         )
     answer_and_exit(
-        lambda _: build(request), f"a task file that works: {file}", remedy_for
+        lambda _: build(request),
+        f"a task file that works: {file}",
+        remedy_for,
     )
 
 

@@ -229,11 +229,18 @@ def _entropies(targets: Any, outputs: Any) -> Any:
         true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
         return keras.losses.binary_crossentropy(true, values, from_logits=known)
     return keras.losses.sparse_categorical_crossentropy(
-        targets, values, from_logits=known
+        targets,
+        values,
+        from_logits=known,
     )
 
 
-def _average(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
+def _average(
+    data: DataInfo,
+    targets: Any,
+    valid: Any,
+    losses: Any,
+) -> Any:
     """Return the mean of each sample's losses over its valid labels; 0 without any."""
     ops = keras.ops
     if data.class_weights is not None:

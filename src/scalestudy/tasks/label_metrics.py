@@ -49,7 +49,9 @@ class ClassMetric(keras.Metric):
         **given: Any,
     ) -> None:
         super().__init__(
-            name=name or type(self).__name__.lower(), dtype="float64", **given
+            name=name or type(self).__name__.lower(),
+            dtype="float64",
+            **given,
         )
         self.classes = classes
         self.ignore = ignore
@@ -85,7 +87,12 @@ class Overlap(ClassMetric):
         self.predicted = self.sums("predicted", shape)
         self.seen = self.sums("seen")
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        sample_weight: Any = None,
+    ) -> None:
         """Add a batch: classes [B] or [B, H, W], outputs [..., 1] or [..., classes]; no weights."""
         ops = keras.ops
         y_true, valid = split_ignored(y_true, self.ignore)
@@ -111,7 +118,12 @@ class Overlap(ClassMetric):
             variable.assign(variable + total(labels))
         self.seen.assign(self.seen.value + seen)
 
-    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(
+        self,
+        both: Values,
+        true: Values,
+        predicted: Values,
+    ) -> Values:
         """Return the value of each class; NaN for classes without one."""
         raise NotImplementedError
 
@@ -179,7 +191,12 @@ class IoU(Overlap):
     the +1 terms, a class that does not occur has an IoU of 1. With more than two classes, the mean over all.
     """
 
-    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(
+        self,
+        both: Values,
+        true: Values,
+        predicted: Values,
+    ) -> Values:
         union = true + predicted - both
         values = (both + 1.0) / (union + 1.0)
         return np.where(union > 0, values, np.nan)
@@ -193,21 +210,36 @@ class IoU(Overlap):
 class Precision(Overlap):
     """Share of the labels predicted as a class that belong to it; 0 if none is predicted."""
 
-    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(
+        self,
+        both: Values,
+        true: Values,
+        predicted: Values,
+    ) -> Values:
         return ratio(both, predicted, true + predicted - both)
 
 
 class Recall(Overlap):
     """Share of a class's labels that are predicted; 0 if a class is predicted but does not occur."""
 
-    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(
+        self,
+        both: Values,
+        true: Values,
+        predicted: Values,
+    ) -> Values:
         return ratio(both, true, true + predicted - both)
 
 
 class F1(Overlap):
     """Harmonic mean of a class's precision and recall, 2 TP / (2 TP + FP + FN)."""
 
-    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(
+        self,
+        both: Values,
+        true: Values,
+        predicted: Values,
+    ) -> Values:
         return ratio(2 * both, true + predicted, true + predicted - both)
 
 
@@ -226,7 +258,12 @@ class Accuracy(ClassMetric):
         """Return a boolean for each label, of the shape of `true`."""
         return keras.ops.equal(keras.ops.cast(true, "int64"), likeliest(outputs))
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        sample_weight: Any = None,
+    ) -> None:
         """Add a batch; see `Overlap`."""
         ops = keras.ops
         y_true, valid = split_ignored(y_true, self.ignore)

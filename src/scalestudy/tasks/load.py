@@ -251,7 +251,9 @@ def _needed(module: ModuleType, name: str) -> Any:
             received = f"`{near}` in its place"
             action = f"Rename `{near}` to `{name}`."
         raise UserError(
-            f"`{name}` in {module.__file__}: {DEFINED[name]}", received, action
+            f"`{name}` in {module.__file__}: {DEFINED[name]}",
+            received,
+            action,
         )
     return getattr(module, name)
 
@@ -266,7 +268,9 @@ def _near(module: ModuleType, name: str) -> str | None:
 
 
 def _pretrained(
-    module: ModuleType, model: keras.Model, train: ResolvedTrain
+    module: ModuleType,
+    model: keras.Model,
+    train: ResolvedTrain,
 ) -> tuple[str, ...]:
     names = tuple(getattr(module, "pretrained", ()))
     layers = [layer.name for layer in model.layers]

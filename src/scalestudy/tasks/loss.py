@@ -37,7 +37,12 @@ OF_LOGITS = (
 """Losses of Keras that are more accurate from logits than from probabilities."""
 
 
-def resolve_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
+def resolve_loss(
+    model: Any,
+    given: Any,
+    data: DataInfo,
+    where: str,
+) -> Loss:
     """Return a loss (targets, outputs) -> [B], by `loss_of` for a Keras model, else by `module_loss`.
 
     Raises:
@@ -85,7 +90,12 @@ def refuse_unknown_loss(given: Any, where: str) -> None:
             _of_keras(given, where)
 
 
-def module_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
+def module_loss(
+    model: Any,
+    given: Any,
+    data: DataInfo,
+    where: str,
+) -> Loss:
     """Return a loss (targets, outputs) -> [B] of a module's outputs; the counterpart of `loss_of` for Keras.
 
     A PyTorch loss (`nn.CrossEntropyLoss()`, its class, or `torch.nn.functional.cross_entropy`) is called
@@ -192,7 +202,9 @@ def _terms(text: str, where: str) -> tuple[FormulaTerm, ...]:
         return loss_terms(text)
     except WrongFormula as wrong:
         raise UserError(
-            f"{wrong.expected} as the loss", f"{text!r} in {where}", wrong.action
+            f"{wrong.expected} as the loss",
+            f"{text!r} in {where}",
+            wrong.action,
         ) from None
 
 

@@ -26,12 +26,18 @@ def make_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
     """
     refuse_unfit([term], data.classes)
     return NAMED.get(term.name)(
-        data.classes, data.ignore, name=metric_key(term), **term.parameters
+        data.classes,
+        data.ignore,
+        name=metric_key(term),
+        **term.parameters,
     )
 
 
 def metrics_of(
-    given: Any, declared: Any, file: Any, data: DataInfo | None = None
+    given: Any,
+    declared: Any,
+    file: Any,
+    data: DataInfo | None = None,
 ) -> tuple[dict[str, keras.Metric], dict[str, Sense]]:
     """Return metrics and their senses by name.
 
@@ -153,7 +159,9 @@ def _term(text: str, file: Any) -> FormulaTerm:
         return metric_term(text)
     except WrongFormula as wrong:
         raise UserError(
-            f"{wrong.expected} in `metrics`", f"{text!r} in {file}", wrong.action
+            f"{wrong.expected} in `metrics`",
+            f"{text!r} in {file}",
+            wrong.action,
         ) from None
 
 

@@ -30,7 +30,12 @@ OF_LOGITS = (
 class Buffer(keras.Variable):
     """A buffer of a module as a Keras variable. It stays valid if the module assigns another tensor."""
 
-    def __init__(self, owner: nn.Module, key: str, name: str) -> None:
+    def __init__(
+        self,
+        owner: nn.Module,
+        key: str,
+        name: str,
+    ) -> None:
         self._owner = owner
         self._key = key
         tensor: Any = getattr(owner, key)
@@ -57,7 +62,12 @@ class Part:
         name: Path of the submodule, such as "backbone.stem".
     """
 
-    def __init__(self, name: str, module: nn.Module, variables: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        module: nn.Module,
+        variables: Sequence[Any],
+    ) -> None:
         self.name = name
         self._module = module
         self._learns = [variable for variable in variables if variable.trainable]
@@ -335,7 +345,10 @@ class ModuleModel:
                 return torch.cat([zeros, zeros])
             size = (2, *zeros.shape[1:])
             return 1e3 * torch.randn(
-                size, generator=generator, dtype=zeros.dtype, device=zeros.device
+                size,
+                generator=generator,
+                dtype=zeros.dtype,
+                device=zeros.device,
             )
 
         with torch.no_grad():
@@ -394,7 +407,12 @@ def _refuse_wrapped(module: nn.Module, file: str) -> None:
             )
 
 
-def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> list[str]:
+def note_on_logits(
+    model: ModuleModel,
+    outputs: Any,
+    loss: Any,
+    file: str,
+) -> list[str]:
     """Return a note if the outputs do not fit `logits` of the task file or its PyTorch loss.
 
     Raises:

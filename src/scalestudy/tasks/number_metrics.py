@@ -26,7 +26,12 @@ class Errors(keras.Metric):
     def _sum(self, name: str) -> keras.Variable:
         return self.add_variable((), "zeros", dtype="float64", name=name)
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        sample_weight: Any = None,
+    ) -> None:
         """Add a batch; `sample_weight` is ignored."""
         ops = keras.ops
         true = _flat(y_true)

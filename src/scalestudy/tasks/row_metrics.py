@@ -21,7 +21,12 @@ class RowMetric(keras.Metric):
         ignore: Label of pixels that do not count, or None.
     """
 
-    def __init__(self, metric: keras.Metric, units: int, ignore: int | None) -> None:
+    def __init__(
+        self,
+        metric: keras.Metric,
+        units: int,
+        ignore: int | None,
+    ) -> None:
         super().__init__(name=metric.name, dtype=metric.dtype)
         self.metric = metric
         self._units = units
@@ -31,7 +36,12 @@ class RowMetric(keras.Metric):
         metric.update_state(row, row)
         metric.reset_state()
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        sample_weight: Any = None,
+    ) -> None:
         """Add a batch; `sample_weight` is ignored."""
         ops = keras.ops
         row = (-1, self._units)
@@ -69,7 +79,9 @@ class RowMetric(keras.Metric):
 
 
 def with_rows(
-    metrics: dict[str, keras.Metric], outputs: Any, ignore: int | None
+    metrics: dict[str, keras.Metric],
+    outputs: Any,
+    ignore: int | None,
 ) -> dict[str, keras.Metric]:
     """Return metrics with those of rows wrapped, for the symbolic outputs of a model with a single output."""
     flat = keras.tree.flatten(outputs)

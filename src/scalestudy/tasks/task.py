@@ -39,7 +39,9 @@ class DataInfo:
 
     @classmethod
     def of(
-        cls, prepared: Prepared, class_weights: tuple[float, ...] | None = None
+        cls,
+        prepared: Prepared,
+        class_weights: tuple[float, ...] | None = None,
     ) -> "DataInfo":
         """Describe a prepared data set, with the class weights of the study."""
         columns = prepared.columns
@@ -72,7 +74,9 @@ class DataInfo:
 
 
 def of_images(
-    kind: str, input_shape: tuple[int, int, int], classes: int
+    kind: str,
+    input_shape: tuple[int, int, int],
+    classes: int,
 ) -> tuple[Column, Column]:
     """Return the input and the target of an image data set."""
     images = Column(input_shape, "float32", 0.0, 1.0)
@@ -128,7 +132,12 @@ class Task:
         """All trained variables."""
         return list(self.model.trainable_variables)
 
-    def seen_by(self, metric: str, targets: Any, outputs: Any) -> tuple[Any, Any]:
+    def seen_by(
+        self,
+        metric: str,
+        targets: Any,
+        outputs: Any,
+    ) -> tuple[Any, Any]:
         """Return the targets and outputs that a metric is computed from."""
         if metric not in self.sees:
             return targets, outputs

@@ -71,7 +71,11 @@ def refuse_weights(task: Task, file: str, given: str | None) -> None:
 
 
 def try_task(
-    engine: Any, task: Task, prepared: Prepared, outputs: Any, file: str
+    engine: Any,
+    task: Task,
+    prepared: Prepared,
+    outputs: Any,
+    file: str,
 ) -> None:
     """Compute losses, gradients and metrics of two samples as a step does; `outputs` are `forward`'s.
 
@@ -101,7 +105,10 @@ def try_task(
 
 
 def notes_on(
-    module: ModuleType, task: Task, prepared: Prepared, outputs: Any
+    module: ModuleType,
+    task: Task,
+    prepared: Prepared,
+    outputs: Any,
 ) -> list[str]:
     """Return notes on likely mistakes that raise no error by themselves.
 
@@ -113,7 +120,10 @@ def notes_on(
         from scalestudy.tasks.module import note_on_logits
 
         return notes + note_on_logits(
-            task.model, outputs, getattr(module, "loss", None), str(module.__file__)
+            task.model,
+            outputs,
+            getattr(module, "loss", None),
+            str(module.__file__),
         )
     if isinstance(outputs, list | tuple | Mapping):
         return notes
@@ -209,7 +219,10 @@ def _crossentropy(loss: Any) -> tuple[str | None, bool]:
 
 
 def _refuse_labels(
-    kind: str, units: int, column: Column | None, prepared: Prepared
+    kind: str,
+    units: int,
+    column: Column | None,
+    prepared: Prepared,
 ) -> None:
     if column is not None:
         classes = column.classes
@@ -268,7 +281,11 @@ def two_samples(prepared: Prepared) -> tuple[Any, Any]:
 
 
 def _try_gradients(
-    engine: Any, task: Task, inputs: Any, targets: Any, file: str
+    engine: Any,
+    task: Task,
+    inputs: Any,
+    targets: Any,
+    file: str,
 ) -> None:
     def compute() -> tuple[Any, Any]:
         losses = _training_losses(task, inputs, targets, file)
@@ -310,7 +327,12 @@ def _try_gradients(
         )
 
 
-def _training_losses(task: Task, inputs: Any, targets: Any, file: str) -> Any:
+def _training_losses(
+    task: Task,
+    inputs: Any,
+    targets: Any,
+    file: str,
+) -> Any:
     if task.training_losses is not None:
         with _explain(f"training_losses of {file} to work on samples", inputs, targets):
             return task.training_losses(task.model, task.loss, inputs, targets)
@@ -334,7 +356,10 @@ def _refuse_shape(losses: Any, file: str) -> None:
 
 
 def _refuse_other_sums(
-    name: str, metric: keras.Metric, batch: tuple[Any, Any], file: str
+    name: str,
+    metric: keras.Metric,
+    batch: tuple[Any, Any],
+    file: str,
 ) -> None:
     """Refuse a metric whose variables are not sums over samples: the workers' parts would not add up."""
     start = [keras.ops.convert_to_tensor(variable) for variable in metric.variables]
@@ -404,7 +429,9 @@ def _shapes(structure: Any) -> str:
 
 
 def prove_savable(
-    model: keras.Model, path: str, definitions: Mapping[str, Any]
+    model: keras.Model,
+    path: str,
+    definitions: Mapping[str, Any],
 ) -> None:
     """Save a model to `path`, which ends with ".keras", load it back, and compare the weights.
 
@@ -422,7 +449,10 @@ def prove_savable(
         model.save(path)
         # The task's code has already run in this process, so safe mode would protect nothing.
         again = keras.saving.load_model(
-            path, custom_objects=definitions, compile=False, safe_mode=False
+            path,
+            custom_objects=definitions,
+            compile=False,
+            safe_mode=False,
         )
     except OSError:
         raise

@@ -22,7 +22,12 @@ class CallbackDecisions:
     """
 
     def __init__(
-        self, trainer: Trainer, group: Group, *, epochs: int, steps: int
+        self,
+        trainer: Trainer,
+        group: Group,
+        *,
+        epochs: int,
+        steps: int,
     ) -> None:
         self._trainer = trainer
         self._group = group

@@ -37,7 +37,9 @@ def measure_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> Ch
 
 
 def constant_quality(
-    trainer: Trainer, prepared: Prepared, samples: Indices
+    trainer: Trainer,
+    prepared: Prepared,
+    samples: Indices,
 ) -> float | None:
     """Return the best quality over `samples` (rows, shape [M]) of a prediction that ignores the inputs.
 

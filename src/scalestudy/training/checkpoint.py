@@ -19,14 +19,22 @@ class UnusableError(Exception):
 
 
 def write_checkpoint(
-    path: Path, position: Position, values: Sequence[NDArray[Any]], fingerprint: str
+    path: Path,
+    position: Position,
+    values: Sequence[NDArray[Any]],
+    fingerprint: str,
 ) -> None:
     """Replace the checkpoint at `path` atomically: it stays complete even if this process is killed."""
     arrays = {f"value_{index}": value for index, value in enumerate(values)}
     # A job may be killed at any moment, also within this write.
     with replacing(path, _temporary(path)) as file:
         place = json.dumps(asdict(position))
-        np.savez(file, place=place, fingerprint=fingerprint, **arrays)  # type: ignore[arg-type]
+        np.savez(
+            file,
+            place=place,
+            fingerprint=fingerprint,
+            **arrays,  # type: ignore[arg-type]
+        )
 
 
 def read_position(path: Path, fingerprint: str) -> Position | None:

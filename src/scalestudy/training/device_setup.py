@@ -47,7 +47,11 @@ def join_workers(part: OwnPart) -> tuple[Engine, Joined]:
     with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
         engine = part.engine or engine_of(point.engine)
         set_up_engine(
-            engine, point, threads=len(cores.granted()), device=device, gpus=part.gpus
+            engine,
+            point,
+            threads=len(cores.granted()),
+            device=device,
+            gpus=part.gpus,
         )
     with clock.phase("join"):
         joined = join(
@@ -61,7 +65,12 @@ def join_workers(part: OwnPart) -> tuple[Engine, Joined]:
 
 
 def set_up_engine(
-    engine: Engine, point: Point, *, threads: int, device: str, gpus: Sequence[str]
+    engine: Engine,
+    point: Point,
+    *,
+    threads: int,
+    device: str,
+    gpus: Sequence[str],
 ) -> None:
     """Set up an engine before any computation, and check that it lists the GPUs it was given.
 

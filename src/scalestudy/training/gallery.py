@@ -154,7 +154,11 @@ def gallery_of(
 
 
 def _with_pictures(
-    sample: GallerySample, image: Any, target: Any, values: Any, names: Sequence[str]
+    sample: GallerySample,
+    image: Any,
+    target: Any,
+    values: Any,
+    names: Sequence[str],
 ) -> GallerySample:
     seen = pictures.to_rgb(image)
     if np.ndim(target) == 0:
@@ -195,7 +199,10 @@ def _parts(prepared: Prepared, rows: Indices) -> Iterator[tuple[Any, Any]]:
 
 
 def save_gallery(
-    folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices
+    folder: RunFolder,
+    trainer: Trainer,
+    prepared: Prepared,
+    rows: Indices,
 ) -> None:
     """Write `gallery.json` for a subset of `rows` (the validation set, shape [M]), evenly spaced in it.
 

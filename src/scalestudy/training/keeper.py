@@ -108,7 +108,10 @@ class Keeper:
                 # The records of all epochs before it must survive the node as well.
                 self._folder.sync_epochs()
                 write_checkpoint(
-                    self._folder.checkpoint, position, values, self._fingerprint
+                    self._folder.checkpoint,
+                    position,
+                    values,
+                    self._fingerprint,
                 )
                 # After the checkpoint, so that it never promises one that is not there.
                 if decision.stop:
@@ -137,7 +140,12 @@ class Keeper:
         what = "the checkpoint that rank 0 sees"
         return self._await(tuple(mark), SEEN_WITHIN, what)
 
-    def _await(self, mark: tuple[int, ...], within: float, what: str) -> Position:
+    def _await(
+        self,
+        mark: tuple[int, ...],
+        within: float,
+        what: str,
+    ) -> Position:
         deadline = time.monotonic() + within
         while True:
             position = self.found()

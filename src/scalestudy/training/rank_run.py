@@ -91,7 +91,11 @@ def _serve(part: OwnPart) -> None:
     with clock.phase("framework"), without_unused(traits.unused):
         engine = part.engine or engine_of(point.engine)
         set_up_engine(
-            engine, point, threads=threads, device=part.device, gpus=part.gpus
+            engine,
+            point,
+            threads=threads,
+            device=part.device,
+            gpus=part.gpus,
         )
         load(point.traits.serve)(placement, threads=threads)
     devices = engine.devices(part.device)
@@ -188,7 +192,9 @@ def _try(folder: RunFolder, session: Session) -> Chance:
     with session.clock.phase("evaluation"):
         if first:
             chance = measure_chance(
-                session.trainer, session.prepared, session.split.validation
+                session.trainer,
+                session.prepared,
+                session.split.validation,
             )
     return chance
 
@@ -204,7 +210,10 @@ def _refuse_unequal(digests: Sequence[str]) -> None:
 
 
 def _finish(
-    folder: RunFolder, session: Session, reporter: Reporter | None, chance: Chance
+    folder: RunFolder,
+    session: Session,
+    reporter: Reporter | None,
+    chance: Chance,
 ) -> None:
     """Evaluate the final weights; rank 0 writes the model, the gallery and, last, the result.
 
@@ -241,11 +250,21 @@ def _finish(
             with clock.phase("saving"):
                 missing = save_model(folder, session.trainer)
             gallery.save_gallery(
-                folder, session.trainer, session.prepared, session.split.validation
+                folder,
+                session.trainer,
+                session.prepared,
+                session.split.validation,
             )
         records = reporter.records
         result = result_of(
-            session, records, validation, test, chance, digests[0], usages, missing
+            session,
+            records,
+            validation,
+            test,
+            chance,
+            digests[0],
+            usages,
+            missing,
         )
         # The result comes last: with it, the run is complete.
         folder.write_checksums(result)
@@ -253,7 +272,10 @@ def _finish(
 
 
 def _train(
-    folder: RunFolder, session: Session, keeper: Keeper, reporter: Reporter | None
+    folder: RunFolder,
+    session: Session,
+    keeper: Keeper,
+    reporter: Reporter | None,
 ) -> None:
     if reporter:
         session.restarts = reporter.restarts

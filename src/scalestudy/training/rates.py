@@ -73,7 +73,9 @@ def rate_table(
 
 
 def _factor(
-    schedule: str, done: NDArray[np.float64], overall: NDArray[np.float64]
+    schedule: str,
+    done: NDArray[np.float64],
+    overall: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     if schedule == "constant":
         return np.ones_like(done)

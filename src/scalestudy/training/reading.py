@@ -39,7 +39,10 @@ def loaders(
     changed, reader = readers(point, prepared)
 
     def loader(
-        reader: Reader, global_batch: int, steps_per_call: int, whole: int | None = None
+        reader: Reader,
+        global_batch: int,
+        steps_per_call: int,
+        whole: int | None = None,
     ) -> Loader:
         return Loader(
             reader,

@@ -19,7 +19,10 @@ class Reporter:
     """Writes the progress and epoch records of a run that continues from `position`."""
 
     def __init__(
-        self, folder: RunFolder, session: Session, position: Position | None
+        self,
+        folder: RunFolder,
+        session: Session,
+        position: Position | None,
     ) -> None:
         self._folder = folder
         self._session = session

@@ -162,7 +162,11 @@ class BestKeeper:
                 self._trainer.file.save(str(half))
                 os.replace(half, file)
             self._folder.write_best_record(
-                BestRecord(epoch=epoch, metric=self._metric, value=value)
+                BestRecord(
+                    epoch=epoch,
+                    metric=self._metric,
+                    value=value,
+                )
             )
             self._best = value
         except Exception as error:

@@ -100,7 +100,11 @@ class Session:
             self.rates = rates_of(point, self.steps)
             self.trainer = engine.trainer(point, prepared, self.rates, joined)
             self._loader, self._evaluation_loader, self._statistics_loader = loaders(
-                point, prepared, joined.replicas, self.steps, self.trainer.stage
+                point,
+                prepared,
+                joined.replicas,
+                self.steps,
+                self.trainer.stage,
             )
         # A watchdog then tells a rank that stands still from those that wait for it in the exchange.
         self.trainer.computed = clock.heartbeat.exchange
@@ -219,7 +223,10 @@ class Session:
         if self.over:
             return
         callbacks = CallbackDecisions(
-            self.trainer, self.group, epochs=self.epochs, steps=self.steps
+            self.trainer,
+            self.group,
+            epochs=self.epochs,
+            steps=self.steps,
         )
         self.trainer.enter(self.updates)
         with self.clock.phase("callbacks"):
@@ -263,7 +270,11 @@ class Session:
         with self.evaluating(), self.clock.phase("evaluation"):
             heartbeat = self.clock.heartbeat
             return measure(
-                self.trainer, self.group, self._evaluation_loader, samples, heartbeat
+                self.trainer,
+                self.group,
+                self._evaluation_loader,
+                samples,
+                heartbeat,
             )
 
     @contextmanager
@@ -332,7 +343,10 @@ class Session:
             return digests_of_copies(self.trainer, self.group)
 
     def _epoch(
-        self, epoch: int, watch: Callable[[Moment], None], callbacks: CallbackDecisions
+        self,
+        epoch: int,
+        watch: Callable[[Moment], None],
+        callbacks: CallbackDecisions,
     ) -> EpochRecord:
         # One permutation for all strategies, engines and numbers of workers.
         order = epoch_order(self.split.train, self.point.seed, epoch)
@@ -340,7 +354,10 @@ class Session:
         heartbeat = self.clock.heartbeat
         heartbeat.step(epoch + 1, counters.step, "input")
         calls = self._loader.epoch(
-            order, counters.step, self.updates - counters.step, epoch=epoch
+            order,
+            counters.step,
+            self.updates - counters.step,
+            epoch=epoch,
         )
         # Closing ends the threads that read ahead, also after an error.
         with self._utilisation or nullcontext(), closing(calls):
@@ -365,7 +382,10 @@ class Session:
                     )
                 )
                 if self.timer and self.timer.ends(
-                    call, losses, self.pause, self._spent
+                    call,
+                    losses,
+                    self.pause,
+                    self._spent,
                 ):
                     break
                 heartbeat.enter("input")

@@ -32,7 +32,12 @@ def measure(
     Each process evaluates its slices. `loader` must yield calls of one step.
     """
     sums = sum_over_workers(
-        trainer, trainer.evaluate, group, loader, samples, heartbeat
+        trainer,
+        trainer.evaluate,
+        group,
+        loader,
+        samples,
+        heartbeat,
     )
     return trainer.results(sums)
 

@@ -117,7 +117,12 @@ def ask_file(
     text = json.dumps({**request, "file": file})
     limited = {**variables, WITHIN: str(within)}
     answer = ask_module(
-        TASK_FILE, work, text, python=python, variables=limited, on_progress=on_progress
+        TASK_FILE,
+        work,
+        text,
+        python=python,
+        variables=limited,
+        on_progress=on_progress,
     )
     if answer.code and TIMEOUT in answer.errors:
         line = re.search(

@@ -37,7 +37,12 @@ class ScalestudyError(Exception):
 
     exit_code = 1
 
-    def __init__(self, expected: str, received: str, action: str) -> None:
+    def __init__(
+        self,
+        expected: str,
+        received: str,
+        action: str,
+    ) -> None:
         self.expected = expected
         self.received = received
         self.action = action

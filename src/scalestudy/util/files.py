@@ -46,7 +46,9 @@ def make_inside(folder: Path) -> Path:
     except FileExistsError:
         if folder.is_symlink():
             raise OSError(
-                errno.ELOOP, "it is a symbolic link, which is not followed", str(folder)
+                errno.ELOOP,
+                "it is a symbolic link, which is not followed",
+                str(folder),
             ) from None
     return folder
 
@@ -58,7 +60,10 @@ def touch(path: Path) -> None:
 
 @contextmanager
 def replacing(
-    path: Path, beside: Path | None = None, *, durable: bool = True
+    path: Path,
+    beside: Path | None = None,
+    *,
+    durable: bool = True,
 ) -> Iterator[BinaryIO]:
     """Yield a temporary file beside `path` that replaces it when the block ends without an error.
 

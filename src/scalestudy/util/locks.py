@@ -36,7 +36,12 @@ def take(path: Path, *, wait: bool = False) -> AbstractContextManager[object] | 
     """
     _refuse_other_files(path)
     # filelock's fallback for file systems without locks leaves files behind when the holder is killed.
-    lock = FileLock(path, blocking=wait, fallback_to_soft=False, mode=_lock_mode())
+    lock = FileLock(
+        path,
+        blocking=wait,
+        fallback_to_soft=False,
+        mode=_lock_mode(),
+    )
     try:
         return lock.acquire()
     except Timeout:

@@ -88,7 +88,11 @@ def _fixed(folder: Path) -> bool:
 def _made(path: Path) -> str:
     """Create a folder with mode 0700; return why it is not private to this user, or ""."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(
+            mode=0o700,
+            parents=True,
+            exist_ok=True,
+        )
         path.mkdir(mode=0o700, exist_ok=True)
         return foreign(os.lstat(path))
     except OSError as error:

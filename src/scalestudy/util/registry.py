@@ -27,7 +27,9 @@ class Registry(Generic[Item]):
     """
 
     def __init__(
-        self, group: str, built_in: Callable[[], Mapping[str, Item]] | None = None
+        self,
+        group: str,
+        built_in: Callable[[], Mapping[str, Item]] | None = None,
     ) -> None:
         self.group, self._given = group, built_in
         self._loaded: dict[str, Item] = {}

@@ -143,7 +143,9 @@ def _refuse_unwritable(target: Path) -> None:
     except OSError as error:
         what = f"{target}: {error.strerror}"
         raise UserError(
-            "a target that can be written", what, "Name another with --out."
+            "a target that can be written",
+            what,
+            "Name another with --out.",
         ) from error
 
 

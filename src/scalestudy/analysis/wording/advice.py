@@ -443,7 +443,9 @@ def _failures(rows: Sequence[Row]) -> list[str]:
 
 
 def _open_questions(
-    rows: Sequence[Row], planned: Sequence[Planned], decision: Decision
+    rows: Sequence[Row],
+    planned: Sequence[Planned],
+    decision: Decision,
 ) -> list[str]:
     """One sentence for each open question, with the runs that would settle it."""
     questions = _unfinished(planned)

@@ -33,7 +33,9 @@ def next_smaller(decision: Decision) -> str:
 
 
 def beyond_the_edge(
-    decision: Decision, rows: Sequence[Key], models: Sequence[Model]
+    decision: Decision,
+    rows: Sequence[Key],
+    models: Sequence[Model],
 ) -> str:
     """What twice the workers are predicted to give, if the choice is the largest number measured; else ""."""
     choice = decision.choice

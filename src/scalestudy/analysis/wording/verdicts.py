@@ -5,7 +5,11 @@ from scalestudy.config.metric_senses import Better
 
 
 def describe_change(
-    kind: str, change: Estimate, margin: float, better: Better, digits: int
+    kind: str,
+    change: Estimate,
+    margin: float,
+    better: Better,
+    digits: int,
 ) -> str:
     """Words for a change of quality of which the verdict is `kind`, without a full stop."""
     if change.value is None:
@@ -28,7 +32,11 @@ def describe_change(
 
 
 def _no_worse(
-    low: float, high: float, margin: float, better: Better, digits: int
+    low: float,
+    high: float,
+    margin: float,
+    better: Better,
+    digits: int,
 ) -> str:
     """Words for a gain from `low` to `high` that is no loss beyond `margin`."""
     if high < 0:

@@ -293,7 +293,10 @@ def _is_tiff(path: Path) -> bool:
 
 
 def _read_tiff(
-    path: Path, *, decode: bool, palette: bool = False
+    path: Path,
+    *,
+    decode: bool,
+    palette: bool = False,
 ) -> tuple[Header, Array]:
     """Read the header of a TIFF and, if asked, its pixels, upright, shape [H, W, channels and alpha].
 

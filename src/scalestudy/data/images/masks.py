@@ -99,7 +99,12 @@ class MaskValues:
             return False
         return full != IGNORE or not self._ignoring
 
-    def _binary_indices(self, mask: Array, name: str, values: tuple[int, ...]) -> Array:
+    def _binary_indices(
+        self,
+        mask: Array,
+        name: str,
+        values: tuple[int, ...],
+    ) -> Array:
         full = values[-1]
         self._binary.setdefault(name, values)
         for value in values:

@@ -72,7 +72,12 @@ def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:
     return tiles
 
 
-def cut(image: Array, tile: Tile, size: Size, fill: int = 0) -> Array:
+def cut(
+    image: Array,
+    tile: Tile,
+    size: Size,
+    fill: int = 0,
+) -> Array:
     """Cut a tile of this size out of an image [H, W, ...]; pixels outside the image are `fill`."""
     height, width = image.shape[:2]
     tile_height, tile_width = size

@@ -187,7 +187,12 @@ class Npz:
     def findings(self) -> SourceFindings:
         return SourceFindings(self._left_out)
 
-    def _target(self, target: Any, y: NpzArray, row: int) -> Array | int:
+    def _target(
+        self,
+        target: Any,
+        y: NpzArray,
+        row: int,
+    ) -> Array | int:
         if self.kind == "classes":
             return int(target)
         mask = target.reshape(target.shape[:2])
@@ -227,7 +232,12 @@ def _stored_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype.newbyteorder("=")
 
 
-def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> None:
+def _check(
+    x: NpzArray,
+    y: NpzArray,
+    train_x: NpzArray,
+    train_y: NpzArray,
+) -> None:
     """Refuse arrays that are not images with targets, or that differ from the training set."""
     if not _is_image(x):
         raise UserError(

@@ -103,7 +103,9 @@ def _without_splits(folders: Sequence[str]) -> tuple[str, ...]:
 
 
 def _refuse_nested(
-    tree: Tree, samples: list[ListedSample], folders_of: dict[str, set[tuple[str, ...]]]
+    tree: Tree,
+    samples: list[ListedSample],
+    folders_of: dict[str, set[tuple[str, ...]]],
 ) -> None:
     """Refuse folders that all hold the same several folders: sites or patients, perhaps, with classes."""
     if len(folders_of) < 2:

@@ -99,7 +99,12 @@ class CustomSource:
 
     kind: Kind = "custom"
 
-    def __init__(self, file: Path, data: DataSettings, path: Path | None) -> None:
+    def __init__(
+        self,
+        file: Path,
+        data: DataSettings,
+        path: Path | None,
+    ) -> None:
         self._file = file
         if path == file:  # of the file itself, only the code that reads matters
             path = None
@@ -110,11 +115,19 @@ class CustomSource:
         read_by = data.source if path is None else _digest(path)
         # Without the path of the file: a copy reads the same.
         self.fingerprint = digest(
-            "custom", 1, code_of_reading(file), read_by, data.image_size, data.seed
+            "custom",
+            1,
+            code_of_reading(file),
+            read_by,
+            data.image_size,
+            data.seed,
         )
 
     def write(
-        self, folder: Path, on_progress: OnProgress | None, within: float
+        self,
+        folder: Path,
+        on_progress: OnProgress | None,
+        within: float,
     ) -> None:
         """Run `read` and write its samples and the manifest into an empty folder.
 
@@ -130,7 +143,11 @@ class CustomSource:
             "fingerprint": self.fingerprint,
         }
         answer = ask_file(
-            "read", str(self._file), request, within, on_progress=on_progress
+            "read",
+            str(self._file),
+            request,
+            within,
+            on_progress=on_progress,
         )
         if answer.code:
             raise RunError(
@@ -339,7 +356,11 @@ class ColumnWriter:
         vocabulary = tuple(self._in_order()) if self._texts else ()
         shape = (None, *rest) if self._sequence else rest
         return Column(
-            shape, dtype.name, float(self._lowest), float(self._highest), vocabulary
+            shape,
+            dtype.name,
+            float(self._lowest),
+            float(self._highest),
+            vocabulary,
         )
 
     def _together(self, samples: Any, first: int) -> Array:
@@ -349,7 +370,9 @@ class ColumnWriter:
             shapes = [np.shape(sample) for sample in samples]
             other = next(i for i, shape in enumerate(shapes) if shape != shapes[0])
             raise self._unlike(
-                list(shapes[0]), list(shapes[other]), f"sample {first + other}"
+                list(shapes[0]),
+                list(shapes[other]),
+                f"sample {first + other}",
             ) from None
 
     def _numbers(self, array: Array, where: str) -> Array:
@@ -402,7 +425,12 @@ class ColumnWriter:
             self._highest = max(self._highest, float(array.max()))
             self._file.write(np.ascontiguousarray(array).data)
 
-    def _unlike(self, first: object, other: object, where: str) -> UserError:
+    def _unlike(
+        self,
+        first: object,
+        other: object,
+        where: str,
+    ) -> UserError:
         return UserError(
             f"{self._label} in one shape and type: {first}, as in sample 0",
             f"{other} in {where}",
@@ -437,7 +465,12 @@ def _form_in_words(form: tuple[tuple[int, ...], np.dtype[Any]]) -> str:
     return f"{list(shape)} of {dtype}"
 
 
-def _writers(folder: Path, side: str, columns: Any, storing: Storing) -> Any:
+def _writers(
+    folder: Path,
+    side: str,
+    columns: Any,
+    storing: Storing,
+) -> Any:
     def writer(name: str | None) -> ColumnWriter:
         if name is not None and (not isinstance(name, str) or not NAME.fullmatch(name)):
             raise UserError(
@@ -461,7 +494,12 @@ def _writers(folder: Path, side: str, columns: Any, storing: Storing) -> Any:
     return writer(None)
 
 
-def _refuse_other_names(writers: Any, columns: Any, side: str, done: int) -> None:
+def _refuse_other_names(
+    writers: Any,
+    columns: Any,
+    side: str,
+    done: int,
+) -> None:
     first, now = _listed_names(writers), _listed_names(columns)
     if first != now:
         raise UserError(

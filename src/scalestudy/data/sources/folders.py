@@ -110,7 +110,12 @@ def _joined(errors: Sequence[UserError]) -> UserError:
 class ImageFolder:
     """Source of the images of a listing, converted to a common form that their headers determine."""
 
-    def __init__(self, root: Path, data: DataSettings, listing: Listing) -> None:
+    def __init__(
+        self,
+        root: Path,
+        data: DataSettings,
+        listing: Listing,
+    ) -> None:
         self.kind: Kind = listing.kind
         self.label = root.name
         self.identity = str(root)

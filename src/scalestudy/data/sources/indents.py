@@ -68,7 +68,11 @@ class Indents:
         self.known_classes = len(self.class_names())
         self.identity = f"indents:{self._count}"
         self.fingerprint = digest(
-            "indents", _VERSION, self._count, self._size, data.seed
+            "indents",
+            _VERSION,
+            self._count,
+            self._size,
+            data.seed,
         )
 
     def contents(self) -> Contents:
@@ -309,7 +313,10 @@ def _place(draw: Generator, size: Size) -> tuple[float, float]:
 
 
 def _blot(
-    draw: Generator, x: float, y: float, radius: float
+    draw: Generator,
+    x: float,
+    y: float,
+    radius: float,
 ) -> list[tuple[float, float]]:
     """Return the corners of an uneven, flattened polygon around a place."""
     angles = np.arange(14) * (2 * np.pi / 14)

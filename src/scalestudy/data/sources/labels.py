@@ -112,7 +112,11 @@ def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:
         UserError: If a column that [data] names does not exist.
     """
     try:
-        with table.open(encoding="utf-8-sig", newline="", errors="replace") as stream:
+        with table.open(
+            encoding="utf-8-sig",
+            newline="",
+            errors="replace",
+        ) as stream:
             # One line, and of that not more: the file may be huge and no table at all.
             names = _rows(stream.readline(1_000_000)).fieldnames or []
     except (OSError, csv.Error):
@@ -162,7 +166,9 @@ def _rows(text: str) -> "csv.DictReader[str]":
 
 
 def list_table(
-    table: Path, columns: tuple[str, str], tree: Tree
+    table: Path,
+    columns: tuple[str, str],
+    tree: Tree,
 ) -> tuple[list[ListedSample], str]:
     """List the images that a table names, with their classes.
 

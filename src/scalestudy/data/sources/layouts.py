@@ -184,7 +184,9 @@ def _finish(
     """Sort samples by split, add their groups, and check their splits and classes."""
     if not samples:
         raise UserError(
-            "samples", f"none in {tree.root} ({understood})", "Add rows or files."
+            "samples",
+            f"none in {tree.root} ({understood})",
+            "Add rows or files.",
         )
     for sample in samples:
         name = str(sample.image)

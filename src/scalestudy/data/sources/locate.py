@@ -64,7 +64,9 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
         path = expand_path(source, base)
         # It is no `Source`: it writes its set itself, since its contents are not known in advance.
         custom = CustomSource(
-            expand_path(str(data.read), base), data, path if path.exists() else None
+            expand_path(str(data.read), base),
+            data,
+            path if path.exists() else None,
         )
         return cast(Source, custom)
     name = named_source(source)

@@ -139,7 +139,9 @@ def _namings(images: Sequence[Located], masks: Sequence[Located]) -> Iterator[Na
 
 
 def matched_keys(
-    images: Sequence[Located], masks: Sequence[Located], naming: Naming
+    images: Sequence[Located],
+    masks: Sequence[Located],
+    naming: Naming,
 ) -> set[Key]:
     """Return the keys that images and masks share; none if the rule gives two names of a side one key."""
     of_images = {_key(image, naming.of_image) for image in images}

@@ -151,7 +151,9 @@ def _names_with_counterparts(names: Iterable[str]) -> dict[str, str]:
 
 
 def _with_unnamed_images(
-    tree: Tree, masks: list[Located], others: list[Located]
+    tree: Tree,
+    masks: list[Located],
+    others: list[Located],
 ) -> tuple[list[Located], list[Located]]:
     """Find the images in folders of another name with the files' names: train/ beside train_labels/."""
     names = {without_words(mask.file.stem) for mask in masks}

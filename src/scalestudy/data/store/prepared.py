@@ -184,7 +184,9 @@ class Ragged:
     """
 
     def __init__(
-        self, values: npt.NDArray[Any], offsets: npt.NDArray[np.int64]
+        self,
+        values: npt.NDArray[Any],
+        offsets: npt.NDArray[np.int64],
     ) -> None:
         self.values = values
         self.offsets = offsets
@@ -240,7 +242,12 @@ def _opened(folder: Path, side: str, described: Described) -> Any:
     return {name: opened(name, column) for name, column in described.items()}
 
 
-def _check_columns(folder: Path, side: str, described: Described, count: int) -> None:
+def _check_columns(
+    folder: Path,
+    side: str,
+    described: Described,
+    count: int,
+) -> None:
     for name, column in named_columns(described):
         file = folder / f"{stem(side, name)}.npy"
         length = count

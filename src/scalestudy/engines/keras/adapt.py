@@ -191,7 +191,13 @@ class RowNoise:
         groups = -(-math.prod(drawn) // GROUP)
         return Draw((self._key + again) % 2**64, groups, drawn)
 
-    def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
+    def drawn(
+        self,
+        inputs: Any,
+        worker: Working,
+        *,
+        normal: bool,
+    ) -> Any:
         """Draw numbers for `inputs`, normally distributed or uniform in [0, 1); float32."""
         raise NotImplementedError
 
@@ -205,7 +211,10 @@ class RowNoise:
 
 
 def draw_rows(
-    layer: keras.layers.Layer, drawing: type[RowNoise], seed: int, index: int
+    layer: keras.layers.Layer,
+    drawing: type[RowNoise],
+    seed: int,
+    index: int,
 ) -> None:
     """Make a Keras layer draw by rows with an engine's class `drawing`; see `RowNoise.draw_by`."""
     kind = type(layer)

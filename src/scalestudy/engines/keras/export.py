@@ -18,7 +18,12 @@ ONNX = ("tf2onnx", "onnx")
 """Packages that Keras needs to write ONNX."""
 
 
-def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -> None:
+def export_model(
+    model: keras.Model,
+    record: ModelRecord,
+    out: str,
+    form: str,
+) -> None:
     """Export a trained model of inputs in [0, 1] atomically; see `Engine.export`.
 
     Raises:

@@ -11,7 +11,10 @@ from scalestudy.util.errors import UserError
 
 
 def keras_callback(
-    workers: Any, quality: str, better: Better | None, batch_size: int | None
+    workers: Any,
+    quality: str,
+    better: Better | None,
+    batch_size: int | None,
 ) -> Any:
     """Return a callback for `model.fit` that measures its epochs; see `Workers.keras_callback`."""
     callbacks: Any = importlib.import_module(f"{_keras()}.callbacks")
@@ -72,7 +75,11 @@ class FitMeasure:
     """
 
     def __init__(
-        self, workers: Any, quality: str, better: Better | None, batch_size: int | None
+        self,
+        workers: Any,
+        quality: str,
+        better: Better | None,
+        batch_size: int | None,
     ) -> None:
         self._workers = workers
         self._quality = quality
@@ -146,7 +153,10 @@ class FitMeasure:
                     )  # each process knows the sum over all
             value = float(logs[self._quality])
             self._workers.quality(
-                self._quality, value * rows, rows, better=self._better
+                self._quality,
+                value * rows,
+                rows,
+                better=self._better,
             )
         elif seen is not None:  # evaluated in this epoch, but not by this metric
             raise UserError(

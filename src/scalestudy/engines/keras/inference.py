@@ -77,7 +77,9 @@ class Evaluation(ABC):
             metric.reset_state()
 
     def constant(
-        self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]
+        self,
+        targets: Iterable[NDArray[Any]],
+        answer: NDArray[np.float64],
     ) -> float | None:
         """Return the quality of predicting `answer` (shape [classes]) everywhere; None if not for classes.
 
@@ -147,7 +149,10 @@ class KerasInference:
         return _array(outputs, "float32")
 
     def losses(
-        self, inputs: NDArray[Any], targets: NDArray[Any], scale: float
+        self,
+        inputs: NDArray[Any],
+        targets: NDArray[Any],
+        scale: float,
     ) -> NDArray[np.float64]:
         true = keras.ops.convert_to_tensor(targets)
         losses = self._task.loss(true, self._outputs(inputs, scale))
@@ -167,7 +172,9 @@ class KerasInference:
 
 
 def open_inference(
-    path: str, record: ModelRecord, within: Callable[[Any], Any]
+    path: str,
+    record: ModelRecord,
+    within: Callable[[Any], Any],
 ) -> KerasInference:
     """Load a `.keras` file, or a state dict into the module that the task builds."""
     if path.endswith(".pt"):

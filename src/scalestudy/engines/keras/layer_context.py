@@ -60,7 +60,13 @@ class Moments:
         self.place = place
         self._sums: dict[int, list[Any]] = {}
 
-    def add(self, layer: Any, count: Any, mean: Any, variance: Any) -> None:
+    def add(
+        self,
+        layer: Any,
+        count: Any,
+        mean: Any,
+        variance: Any,
+    ) -> None:
         """Add `count` values per channel with this mean and biased variance, both of shape [C]."""
         # Sums over 1,024 samples of many pixels lose digits in float32.
         count, mean, variance = (

@@ -39,12 +39,17 @@ def load_model(path: str, record: ModelRecord) -> keras.Model:
         if not record.task:
             action = "If the model has code of its own that you trust, name its task file with --task."
         raise UserError(
-            f"a Keras model that can be loaded: {path}", error_text(error), action
+            f"a Keras model that can be loaded: {path}",
+            error_text(error),
+            action,
         ) from error
 
 
 def load_weights(
-    model: keras.Model, path: str, task: str, shape: Sequence[int]
+    model: keras.Model,
+    path: str,
+    task: str,
+    shape: Sequence[int],
 ) -> None:
     """Load the weights in a `.keras` file, and nothing else of it, into the model of a task.
 
@@ -62,7 +67,9 @@ def load_weights(
     except Exception as error:  # of zipfile or h5py, of many types
         action = "See that the file is whole."
         raise UserError(
-            f"a Keras model that can be loaded: {path}", error_text(error), action
+            f"a Keras model that can be loaded: {path}",
+            error_text(error),
+            action,
         ) from error
     # Keras leaves out what a file has besides the model's variables, such as further layers.
     own_form = any(map(_saves_otherwise, all_layers(model)))

@@ -182,7 +182,10 @@ def bucket_gradients(
 
 
 def phases_of(
-    task: Task, rates: NDArray[np.float64], point: Point, make: MakeOptimizer
+    task: Task,
+    rates: NDArray[np.float64],
+    point: Point,
+    make: MakeOptimizer,
 ) -> list[Phase]:
     """Return the phases of a run with these learning rates, shape [steps]."""
     train = point.train

@@ -28,7 +28,12 @@ class KerasState(ABC):
         others: Further variables that training changes, such as those of optimizers.
     """
 
-    def __init__(self, group: Group, model: Any, others: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        group: Group,
+        model: Any,
+        others: Sequence[Any],
+    ) -> None:
         self._group = group
         self._model = model
         self._all: list[Any] = [*model.variables, *others]
@@ -56,7 +61,9 @@ class KerasState(ABC):
 
     @abstractmethod
     def assign_copies(
-        self, variables: Sequence[Any], copies: Sequence[NDArray[Any]]
+        self,
+        variables: Sequence[Any],
+        copies: Sequence[NDArray[Any]],
     ) -> None:
         """Set variables to values that `copies` returned."""
 

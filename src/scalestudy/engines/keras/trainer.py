@@ -77,12 +77,17 @@ class KerasTrainer(Generic[State]):
     ) -> None:
         train = point.train
         build = partial(
-            load_task, point.task, DataInfo.of(prepared, point.class_weights), train
+            load_task,
+            point.task,
+            DataInfo.of(prepared, point.class_weights),
+            train,
         )
         with scope or nullcontext():
             self.task = task = build()
             apart = adapt(
-                task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm
+                task.model,
+                seed=point.seed,
+                sync_batch_norm=train.sync_batch_norm,
             )
             others = list(extra())
             self._phases = phases_of(task, rates, point, make(task))
@@ -97,7 +102,12 @@ class KerasTrainer(Generic[State]):
             variables += phase.optimizer.variables
         self.state: State = make_state(task.model, [*variables, *others])
         self.file = KerasModelFile(
-            point.task, prepared.input_shape, build, task.model, self.state, within
+            point.task,
+            prepared.input_shape,
+            build,
+            task.model,
+            self.state,
+            within,
         )
         # The session sets it; a trainer also works without one.
         self.computed: Callable[[], None] = lambda: None
@@ -151,7 +161,9 @@ class KerasTrainer(Generic[State]):
         return self._evaluation.results(sums)
 
     def constant(
-        self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]
+        self,
+        targets: Iterable[NDArray[Any]],
+        answer: NDArray[np.float64],
     ) -> float | None:
         return self._evaluation.constant(targets, answer)
 
@@ -170,7 +182,11 @@ class KerasTrainer(Generic[State]):
         # Callbacks set it to end the training.
         task.model.stop_training = False
         return keras.callbacks.CallbackList(
-            task.callbacks, model=task.model, epochs=epochs, steps=steps, verbose=0
+            task.callbacks,
+            model=task.model,
+            epochs=epochs,
+            steps=steps,
+            verbose=0,
         )
 
     @property

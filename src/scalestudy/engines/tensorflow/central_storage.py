@@ -13,7 +13,11 @@ from scalestudy.engines.tensorflow.replicas import TensorGroup
 
 
 def join(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join the same workers as mirrored, with variables on the CPU.
 

@@ -34,7 +34,11 @@ HOSTS = 2**30
 
 
 def join_mirrored(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join for MirroredStrategy: a worker on each GPU of this process, or on each of several logical CPUs.
 
@@ -77,7 +81,10 @@ class MirroredReplicas(CompiledReplicas):
     overlaps_once = True
 
     def __init__(
-        self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int
+        self,
+        strategy: tf.distribute.Strategy,
+        group: TensorGroup,
+        workers: int,
     ) -> None:
         # One worker for each device.
         slices = [(worker, worker + 1) for worker in range(workers)]
@@ -133,7 +140,9 @@ class MirroredReplicas(CompiledReplicas):
         """
         context = tf.distribute.get_replica_context()
         return sum_gradients(
-            gradients, buckets, lambda part: context.all_reduce(SUM, part)
+            gradients,
+            buckets,
+            lambda part: context.all_reduce(SUM, part),
         )
 
     def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
@@ -185,7 +194,11 @@ class MirroredReplicas(CompiledReplicas):
 
 
 def join_multiworker(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join with one worker in each process. TF_CONFIG must be set before TensorFlow is imported.
 
@@ -207,7 +220,10 @@ class CollectiveGroup(TensorGroup):
     """Processes that sum by TensorFlow's collectives, with one device per process."""
 
     def __init__(
-        self, strategy: tf.distribute.Strategy, placement: Placement, communication: str
+        self,
+        strategy: tf.distribute.Strategy,
+        placement: Placement,
+        communication: str,
     ) -> None:
         super().__init__(placement.rank, placement.size, communication=communication)
         self._strategy = strategy
@@ -280,7 +296,10 @@ class CollectiveReplicas(CompiledReplicas):
 
     def __init__(self, group: CollectiveGroup) -> None:
         super().__init__(
-            group, group.size, slices=[(group.rank, group.rank + 1)], size=group.size
+            group,
+            group.size,
+            slices=[(group.rank, group.rank + 1)],
+            size=group.size,
         )
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:

@@ -79,7 +79,13 @@ def capability_of_gpus() -> tuple[int, int] | None:
 class TensorFlow:
     """The TensorFlow engine; see `Engine`."""
 
-    def set_up(self, point: Point, *, threads: int, device: str) -> None:
+    def set_up(
+        self,
+        point: Point,
+        *,
+        threads: int,
+        device: str,
+    ) -> None:
         """Set devices, threads, determinism, seeds and precision, and forbid downloads in workers."""
         precision = point.train.precision
         override = os.environ.get(OVERRIDE)
@@ -149,7 +155,13 @@ class TensorFlow:
     def inference(self, path: str, record: ModelRecord) -> KerasInference:
         return open_inference(path, record, tf.function)
 
-    def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
+    def export(
+        self,
+        path: str,
+        record: ModelRecord,
+        out: str,
+        form: str,
+    ) -> None:
         export_model(load_model(path, record), record, out, form)
 
     def try_step(

@@ -20,7 +20,11 @@ from scalestudy.util.errors import UserError
 
 
 def join(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join with one worker in each process.
 

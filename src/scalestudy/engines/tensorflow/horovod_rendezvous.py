@@ -134,7 +134,9 @@ def _meet(placement: Placement) -> None:
             " port.",
         ) from error
     threading.Thread(
-        target=server.serve_forever, name="rendezvous", daemon=True
+        target=server.serve_forever,
+        name="rendezvous",
+        daemon=True,
     ).start()
 
 
@@ -158,7 +160,10 @@ def _check(placement: Placement) -> None:
 
 
 def rendezvous_server(
-    hosts: Sequence[str], address: str, port: int, secret: str
+    hosts: Sequence[str],
+    address: str,
+    port: int,
+    secret: str,
 ) -> Any:
     """Return the rendezvous server of Gloo's processes at this address, which requires the secret.
 

@@ -25,7 +25,11 @@ class KerasScript:
     keras_callback = staticmethod(keras_callback)
 
     def __init__(
-        self, placement: Placement, gpu: int | None, *, alone: bool = False
+        self,
+        placement: Placement,
+        gpu: int | None,
+        *,
+        alone: bool = False,
     ) -> None:
         self.group: Group = OneProcess()
         if placement.size > 1 and not alone:

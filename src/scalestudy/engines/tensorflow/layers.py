@@ -50,7 +50,12 @@ class BatchNorm(keras.layers.BatchNormalization):
             )
         exchange_variables(self, own)
 
-    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+    def call(
+        self,
+        inputs: Any,
+        training: bool | None = None,
+        mask: Any = None,
+    ) -> Any:
         """Normalise `inputs` (shape [B, ..., C])."""
         if mask is not None:
             raise NotImplementedError(
@@ -100,7 +105,10 @@ class BatchNorm(keras.layers.BatchNormalization):
             variance = out.batch_variance * ((count - 1) / count)
             if moments:
                 moments.add(
-                    self, tf.size(x, tf.int64) // x.shape[-1], out.batch_mean, variance
+                    self,
+                    tf.size(x, tf.int64) // x.shape[-1],
+                    out.batch_mean,
+                    variance,
                 )
             else:
                 self._move(out.batch_mean, variance, worker)
@@ -152,7 +160,11 @@ class BatchNorm(keras.layers.BatchNormalization):
         return mean + about, variance
 
     def _move(
-        self, mean: Any, variance: Any, worker: Working | None, shared: bool = False
+        self,
+        mean: Any,
+        variance: Any,
+        worker: Working | None,
+        shared: bool = False,
     ) -> None:
         for variable, value in (
             (self.moving_mean, mean),
@@ -170,7 +182,13 @@ class BatchNorm(keras.layers.BatchNormalization):
 
 
 class _Drawing(RowNoise):
-    def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
+    def drawn(
+        self,
+        inputs: Any,
+        worker: Working,
+        *,
+        normal: bool,
+    ) -> Any:
         draw = tf.raw_ops.StatelessRandomUniformV2
         if normal:
             draw = tf.raw_ops.StatelessRandomNormalV2

@@ -78,7 +78,11 @@ def make_keras_optimizer(
         Averages(plain.beta_1, plain.beta_2, plain.epsilon), kappa
     )
     return kind(
-        rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, global_clipnorm=clip_norm
+        rate,
+        beta_1=beta_1,
+        beta_2=beta_2,
+        epsilon=epsilon,
+        global_clipnorm=clip_norm,
     )
 
 
@@ -136,7 +140,10 @@ def _update(
 
 
 def _sgd(
-    optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any
+    optimizer: Any,
+    gradients: Sequence[Any],
+    variables: Sequence[Any],
+    rate: Any,
 ) -> None:
     momentum = tf.cast(optimizer.momentum, rate.dtype)
     for gradient, variable in zip(gradients, variables, strict=True):
@@ -153,12 +160,17 @@ def _sgd(
             )
         else:
             tf.raw_ops.ResourceApplyGradientDescent(
-                var=handle, alpha=rate, delta=gradient
+                var=handle,
+                alpha=rate,
+                delta=gradient,
             )
 
 
 def _adam(
-    optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any
+    optimizer: Any,
+    gradients: Sequence[Any],
+    variables: Sequence[Any],
+    rate: Any,
 ) -> None:
     step = tf.cast(optimizer.iterations.value + 1, rate.dtype)
     powers = [

@@ -28,7 +28,11 @@ AHEAD = 2
 
 
 def join(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join as worker 0, server and coordinator. All other processes must serve, with TF_CONFIG set."""
     gpu(0)  # cached now, because TensorFlow later lists the workers' GPUs as well
@@ -37,7 +41,10 @@ def join(
     cluster = _cluster()
     _start(cluster, "ps", 0, threads=1)
     coordinator = resolvers.SimpleClusterResolver(
-        cluster, task_type="chief", task_id=0, rpc_layer="grpc"
+        cluster,
+        task_type="chief",
+        task_id=0,
+        rpc_layer="grpc",
     )
     # By default TensorFlow waits forever for a process that has ended, and holds the GIL meanwhile.
     os.environ["GRPC_FAIL_FAST"] = "true"
@@ -64,7 +71,13 @@ def _cluster() -> Any:
     return resolver.cluster_spec()
 
 
-def _start(cluster: Any, job: str, task: int, *, threads: int) -> None:
+def _start(
+    cluster: Any,
+    job: str,
+    task: int,
+    *,
+    threads: int,
+) -> None:
     limits = tf.compat.v1.ConfigProto()
     limits.intra_op_parallelism_threads = threads
     limits.inter_op_parallelism_threads = 2
@@ -85,7 +98,10 @@ class ScheduledReplicas(MirroredReplicas):
     overtakes = True
 
     def __init__(
-        self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int
+        self,
+        strategy: tf.distribute.Strategy,
+        group: TensorGroup,
+        workers: int,
     ) -> None:
         super().__init__(strategy, group, 1)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)

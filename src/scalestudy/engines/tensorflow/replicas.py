@@ -86,7 +86,10 @@ def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> G
             end = last + 1
         # One part after another: two at once would need the memory of two.
         _, *sums = tf.while_loop(
-            lambda index, *_: index < end, body, (begun, *sums), parallel_iterations=1
+            lambda index, *_: index < end,
+            body,
+            (begun, *sums),
+            parallel_iterations=1,
         )
         if not variables:
             return tuple(sums)
@@ -196,7 +199,11 @@ class CompiledReplicas(Replicas):
         return self.sync_sum(tensor)
 
     def worker_sums(
-        self, gradient: Gradient, part: Slice, *, together: bool
+        self,
+        gradient: Gradient,
+        part: Slice,
+        *,
+        together: bool,
     ) -> tuple[Gradients, Any]:
         """Return gradients and losses of a device's slice, summed over the workers it computes. Compiled."""
         return gradient(part)
@@ -240,7 +247,11 @@ class VirtualReplicas(CompiledReplicas):
     """
 
     def worker_sums(
-        self, gradient: Gradient, part: Slice, *, together: bool
+        self,
+        gradient: Gradient,
+        part: Slice,
+        *,
+        together: bool,
     ) -> tuple[Gradients, Any]:
         if together or self.workers == 1:
             return gradient(part)
@@ -254,7 +265,11 @@ def tensors(joined: Joined) -> tuple[TensorGroup, CompiledReplicas]:
 
 
 def join_single(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join for the strategy "single": one worker in one process, the reference for all others."""
     group = TensorGroup()
@@ -262,7 +277,11 @@ def join_single(
 
 
 def join_virtual(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join for the strategy "virtual": all workers in one process."""
     group = TensorGroup()

@@ -115,7 +115,9 @@ class Compiled:
             if not fixed:
                 signature = [_any_size(slices, self._columns)]
             self._compiled = tf.function(
-                self._function, input_signature=signature, autograph=False
+                self._function,
+                input_signature=signature,
+                autograph=False,
             )
         return self._call(self._compiled, slices)
 

@@ -30,7 +30,9 @@ class TensorFlowState(KerasState):
         ]
 
     def assign_copies(
-        self, variables: Sequence[Any], copies: Sequence[NDArray[Any]]
+        self,
+        variables: Sequence[Any],
+        copies: Sequence[NDArray[Any]],
     ) -> None:
         for variable, rows in zip(variables, copies, strict=True):
             parts = self._replicas.parts(variable.value)

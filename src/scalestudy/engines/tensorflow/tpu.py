@@ -10,7 +10,11 @@ from scalestudy.util.errors import UserError
 
 
 def join(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join the cores of this host's TPU.
 

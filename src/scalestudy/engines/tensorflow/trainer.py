@@ -89,7 +89,10 @@ def gradient_of(
             ):
                 if task.training_losses is not None:
                     sample_losses = task.training_losses(
-                        model, task.loss, part.inputs, part.targets
+                        model,
+                        task.loss,
+                        part.inputs,
+                        part.targets,
                     )
                 else:
                     outputs = model(part.inputs, training=True)
@@ -108,7 +111,9 @@ def gradient_of(
         # Zeros, and not None, for a variable that the loss does not reach: buckets hold one gradient for
         # each variable, the same on all workers.
         gradients = tape.gradient(
-            objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+            objective,
+            variables,
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
         dense = [tf.convert_to_tensor(value) for value in gradients]
         return dense, tf.cast(losses, tf.float64)
@@ -181,7 +186,10 @@ class TensorFlowTrainer(KerasTrainer[TensorFlowState]):
             for phase, buckets in zip(self._phases, self._cuts, strict=True)
         ]
         self._evaluation = CompiledEvaluation(
-            self.task, self._replicas, scale=self._scale, columns=columns
+            self.task,
+            self._replicas,
+            scale=self._scale,
+            columns=columns,
         )
         self._statistics = [
             compiled(self._statistics_call(phase.frozen), call=self._replicas.sums)
@@ -189,7 +197,10 @@ class TensorFlowTrainer(KerasTrainer[TensorFlowState]):
         ]
 
     def _train_call(
-        self, point: Point, phase: Phase, buckets: Buckets
+        self,
+        point: Point,
+        phase: Phase,
+        buckets: Buckets,
     ) -> Callable[[list[Slice]], Any]:
         """Return a function: slices of a call -> sum of losses in this process; it updates the weights.
 

@@ -40,7 +40,10 @@ class TensorFlowTrial(ExchangeTrial):
         return answer
 
     def total(
-        self, group: Any, part: NDArray[np.float32], device: str
+        self,
+        group: Any,
+        part: NDArray[np.float32],
+        device: str,
     ) -> NDArray[np.float32]:
         import tensorflow as tf
 
@@ -51,7 +54,11 @@ class TensorFlowTrial(ExchangeTrial):
         return total
 
     def sums(
-        self, group: Any, size: int, count: int, device: str
+        self,
+        group: Any,
+        size: int,
+        count: int,
+        device: str,
     ) -> Callable[[], None]:
         import tensorflow as tf
 

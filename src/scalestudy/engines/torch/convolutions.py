@@ -73,7 +73,12 @@ class _Depthwise(Activated):
     def computed(self: Any, x: Any) -> Any:
         kernel = ops.convert_to_tensor(self.kernel)
         outputs = ops.depthwise_conv(
-            x, kernel, self.strides, self.padding, FIRST, self.dilation_rate
+            x,
+            kernel,
+            self.strides,
+            self.padding,
+            FIRST,
+            self.dilation_rate,
         )
         return self.with_bias(outputs)
 
@@ -124,7 +129,13 @@ class _Convolved(Activated):
         if self.padding == "same":
             x, padding = padded(x, kernel.shape[2:], self.strides, self.dilation_rate)
         return CONVOLVE[self.rank](
-            x, kernel, bias, self.strides, padding, self.dilation_rate, self.groups
+            x,
+            kernel,
+            bias,
+            self.strides,
+            padding,
+            self.dilation_rate,
+            self.groups,
         )
 
 
@@ -174,7 +185,10 @@ def kernel_and_bias(layer: Any) -> tuple[Any, Any]:
 
 
 def padded(
-    x: Any, size: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
+    x: Any,
+    size: Sequence[int],
+    strides: Sequence[int],
+    dilation: Sequence[int],
 ) -> tuple[Any, tuple[int, ...]]:
     """Return `x` [B, C, ...] and its padding on both sides for `padding="same"`.
 
@@ -182,7 +196,11 @@ def padded(
     """
     sides = []
     for length, width, stride, spread in zip(
-        x.shape[2:], size, strides, dilation, strict=True
+        x.shape[2:],
+        size,
+        strides,
+        dilation,
+        strict=True,
     ):
         steps = -(-length // stride)
         reach = (steps - 1) * stride + (width - 1) * spread + 1

@@ -42,7 +42,13 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 class Torch:
     """The PyTorch engine; see `Engine`."""
 
-    def set_up(self, point: Point, *, threads: int, device: str) -> None:
+    def set_up(
+        self,
+        point: Point,
+        *,
+        threads: int,
+        device: str,
+    ) -> None:
         """Set threads, determinism, seeds and precision, and forbid downloads in workers."""
         precision = point.train.precision
         capability = None
@@ -106,7 +112,13 @@ class Torch:
     def inference(self, path: str, record: ModelRecord) -> KerasInference:
         return open_inference(path, record, torch.no_grad())
 
-    def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
+    def export(
+        self,
+        path: str,
+        record: ModelRecord,
+        out: str,
+        form: str,
+    ) -> None:
         if path.endswith(".pt") == (form == "keras"):
             raise UserError(
                 "--format pt2 or onnx for a PyTorch module, keras for a Keras model",
@@ -128,7 +140,10 @@ class Torch:
         gradients: Sequence[Any] = [None] * len(values)
         if objective.requires_grad:
             gradients = torch.autograd.grad(
-                objective, values, allow_unused=True, retain_graph=True
+                objective,
+                values,
+                allow_unused=True,
+                retain_graph=True,
             )
         known = {id(value) for value in values}
         stray = None
@@ -141,7 +156,9 @@ class Torch:
 
 
 def refuse_other_architectures(
-    name: str, capability: tuple[int, int], architectures: Sequence[str]
+    name: str,
+    capability: tuple[int, int],
+    architectures: Sequence[str],
 ) -> None:
     """Reject the GPU `name`, of this compute capability, if PyTorch was built without code for it.
 

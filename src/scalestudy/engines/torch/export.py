@@ -20,7 +20,12 @@ ROWS = 2
 class Scaled(nn.Module):
     """A module preceded by the scaling of stored inputs to [0, 1]."""
 
-    def __init__(self, module: nn.Module, scale: float, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        scale: float,
+        dtype: torch.dtype,
+    ) -> None:
         super().__init__()
         self.module = module
         self.scale = scale
@@ -31,7 +36,12 @@ class Scaled(nn.Module):
         return self.module(image.to(self.dtype) * self.scale)
 
 
-def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) -> None:
+def export_module(
+    model: ModuleModel,
+    record: ModelRecord,
+    out: str,
+    form: str,
+) -> None:
     """Export a module with inputs [B, C, H, W] and batches of any size; its outputs are unchanged.
 
     Args:
@@ -48,7 +58,11 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
     height, width, channels = record.input_shape
     module = Scaled(module, record.scale, dtype).eval()
     image = torch.zeros(
-        ROWS, channels, height, width, dtype=getattr(torch, record.dtype)
+        ROWS,
+        channels,
+        height,
+        width,
+        dtype=getattr(torch, record.dtype),
     )
     with write_whole(out, form) as half, torch.no_grad(), warnings.catch_warnings():
         # Tracing warns of branches on sizes, which are those of the record.
@@ -56,7 +70,9 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
         if form == "pt2":
             batch = torch.export.Dim("batch", min=1)
             program = torch.export.export(
-                module, (image,), dynamic_shapes=({0: batch},)
+                module,
+                (image,),
+                dynamic_shapes=({0: batch},),
             )
             torch.export.save(program, half)
         else:

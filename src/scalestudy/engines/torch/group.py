@@ -48,7 +48,11 @@ class TorchReplicas(Replicas):
     group: TorchGroup
 
     def __init__(
-        self, group: TorchGroup, workers: int, *, slices: list[tuple[int, int]]
+        self,
+        group: TorchGroup,
+        workers: int,
+        *,
+        slices: list[tuple[int, int]],
     ) -> None:
         super().__init__(group, workers, slices=slices, size=group.size)
         self.exchanges = group.size > 1
@@ -80,7 +84,11 @@ class _Sum(torch.autograd.Function):
 
 
 def join_ddp(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join for the strategy "ddp": one worker in each process.
 
@@ -98,16 +106,27 @@ def join_ddp(
 
 
 def join_single(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join for the strategy "torch-single": one worker in one process."""
     return join_virtual(
-        placement, workers=1, device=device, communication=communication
+        placement,
+        workers=1,
+        device=device,
+        communication=communication,
     )
 
 
 def join_virtual(
-    placement: Placement, *, workers: int, device: str, communication: str
+    placement: Placement,
+    *,
+    workers: int,
+    device: str,
+    communication: str,
 ) -> Joined:
     """Join for the strategy "torch-virtual": all workers in one process, computed in turn."""
     group = TorchGroup()

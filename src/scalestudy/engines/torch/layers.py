@@ -33,7 +33,12 @@ class TorchBatchNorm(layers.BatchNormalization):
 
     keeps_statistics = True
 
-    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+    def call(
+        self,
+        inputs: Any,
+        training: bool | None = None,
+        mask: Any = None,
+    ) -> Any:
         """Normalise `inputs` (shape [B, ..., C])."""
         if mask is not None:
             raise NotImplementedError(
@@ -55,7 +60,12 @@ class TorchBatchNorm(layers.BatchNormalization):
             moments.add(self, values_per_channel(x), mean, variance)
         elif learns and worker is not None and worker.sync_sum is not None:
             out, mean, variance = normalise_over_workers(
-                x, gamma, beta, self.moving_mean.value, self.epsilon, worker
+                x,
+                gamma,
+                beta,
+                self.moving_mean.value,
+                self.epsilon,
+                worker,
             )
             self._move(mean, variance)
         elif learns and self._needs_own_move(x, dtype):
@@ -69,7 +79,14 @@ class TorchBatchNorm(layers.BatchNormalization):
             add = 1 - self.momentum
             # One kernel normalises and moves the statistics in place.
             out = torch.batch_norm(
-                x, gamma, beta, *moving, bool(learns), add, self.epsilon, True
+                x,
+                gamma,
+                beta,
+                *moving,
+                bool(learns),
+                add,
+                self.epsilon,
+                True,
             )
         return out.movedim(1, -1).to(inputs.dtype)
 
@@ -89,7 +106,10 @@ class TorchBatchNorm(layers.BatchNormalization):
 
 
 def normalise_over_slice(
-    x: Any, weight: Any, bias: Any, epsilon: float
+    x: Any,
+    weight: Any,
+    bias: Any,
+    epsilon: float,
 ) -> tuple[Any, Any, Any]:
     """Return `x` (shape [B, C, ...]) normalised by its own mean and biased variance, and both statistics."""
     count = x.numel() // x.shape[1]
@@ -115,7 +135,12 @@ def values_per_channel(x: Any) -> Any:
 
 
 def normalise_over_workers(
-    x: Any, weight: Any, bias: Any, about: Any, epsilon: float, worker: Working
+    x: Any,
+    weight: Any,
+    bias: Any,
+    about: Any,
+    epsilon: float,
+    worker: Working,
 ) -> tuple[Any, Any, Any]:
     """Return `x` (shape [B, C, ...]) normalised over the global batch, its means and unbiased variances.
 
@@ -152,7 +177,11 @@ def normalise_over_workers(
 
 
 def _normalise_by_kernels(
-    x: Any, weight: Any, bias: Any, epsilon: float, worker: Working
+    x: Any,
+    weight: Any,
+    bias: Any,
+    epsilon: float,
+    worker: Working,
 ) -> tuple[Any, Any, Any]:
     """See `normalise_over_workers`: the same by the kernels of `nn.SyncBatchNorm`, which count rows."""
     rows = x
@@ -200,18 +229,29 @@ class ModuleBatchNorm(nn.BatchNorm2d):
         """Normalise `input` (shape [B, C, ...])."""
         if not self.training and not self.frozen and (moments := collect()) is not None:
             out, mean, variance = normalise_over_slice(
-                input, self.weight, self.bias, self.eps
+                input,
+                self.weight,
+                self.bias,
+                self.eps,
             )
             moments.add(self, values_per_channel(input), mean, variance)
             return out
         worker = current() if self.over_workers and self.training else None
         if worker is not None and worker.sync_sum is not None:
             out, mean, variance = normalise_over_workers(
-                input, self.weight, self.bias, self.running_mean, self.eps, worker
+                input,
+                self.weight,
+                self.bias,
+                self.running_mean,
+                self.eps,
+                worker,
             )
         elif self.training and input.numel() == input.shape[1]:
             out, mean, variance = normalise_over_slice(
-                input, self.weight, self.bias, self.eps
+                input,
+                self.weight,
+                self.bias,
+                self.eps,
             )
         else:
             return super().forward(input)
@@ -268,7 +308,13 @@ def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> list[str]:
     if isinstance(model, ModuleModel):
         adapt_module(model, sync_batch_norm=sync_batch_norm)
         return []
-    adapt(model, replace_layer, seed=seed, sync_batch_norm=sync_batch_norm, noise=False)
+    adapt(
+        model,
+        replace_layer,
+        seed=seed,
+        sync_batch_norm=sync_batch_norm,
+        noise=False,
+    )
     for layer in all_layers(model):
         keep_layout(layer)
     return []

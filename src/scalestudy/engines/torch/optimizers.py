@@ -195,7 +195,9 @@ def make_optimizer(
 
 
 def _of_task(
-    task: Task, variables: Sequence[Any], rate: float
+    task: Task,
+    variables: Sequence[Any],
+    rate: float,
 ) -> torch.optim.Optimizer:
     """Return the optimizer that the task file makes, which must train all `variables`."""
     assert task.optimizer is not None
@@ -224,7 +226,10 @@ def _of_task(
 
 
 def _scheduled(
-    inner: torch.optim.Optimizer, scheduler: Callable[..., Any], steps: int, epochs: int
+    inner: torch.optim.Optimizer,
+    scheduler: Callable[..., Any],
+    steps: int,
+    epochs: int,
 ) -> list[list[dict[str, Any]]]:
     """Return what a scheduler of PyTorch sets in each parameter group at each step, without training."""
     made = scheduler(inner, steps, epochs)

@@ -33,7 +33,10 @@ def _statistics_of(layer: Any) -> LayerStatistics:
             1 - layer.momentum,
         )
     return LayerStatistics(
-        layer.running_mean, layer.running_var, layer.num_batches_tracked, layer.momentum
+        layer.running_mean,
+        layer.running_var,
+        layer.num_batches_tracked,
+        layer.momentum,
     )
 
 

@@ -43,7 +43,12 @@ def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
             workers.begin_epoch()
 
         def on_train_batch_end(
-            self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
+            self,
+            trainer: Any,
+            module: Any,
+            outputs: Any,
+            batch: Any,
+            batch_idx: int,
         ) -> None:
             loss = outputs
             if isinstance(outputs, dict):
@@ -165,7 +170,12 @@ def _store(placement: Placement) -> Any:
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     if agent or placement.rank:
         return distributed.TCPStore(
-            host, placement.port, None, False, timeout, wait_for_workers=False
+            host,
+            placement.port,
+            None,
+            False,
+            timeout,
+            wait_for_workers=False,
         )
     given: dict[str, Any] = {}
     # An error means that the script's process group already runs a server there.
@@ -202,7 +212,11 @@ class TorchScript:
     keras_callback = staticmethod(keras_callback)
 
     def __init__(
-        self, placement: Placement, gpu: int | None, *, alone: bool = False
+        self,
+        placement: Placement,
+        gpu: int | None,
+        *,
+        alone: bool = False,
     ) -> None:
         self.group: Group = OneProcess()
         if placement.size > 1 and not alone:

@@ -24,7 +24,11 @@ class TorchState(KerasState):
     """
 
     def __init__(
-        self, group: Group, device: torch.device, model: Any, others: Sequence[Any]
+        self,
+        group: Group,
+        device: torch.device,
+        model: Any,
+        others: Sequence[Any],
     ) -> None:
         super().__init__(group, model, others)
         self._device = device
@@ -40,7 +44,9 @@ class TorchState(KerasState):
         return [array_of(variable)[None] for variable in variables]
 
     def assign_copies(
-        self, variables: Sequence[Any], copies: Sequence[NDArray[Any]]
+        self,
+        variables: Sequence[Any],
+        copies: Sequence[NDArray[Any]],
     ) -> None:
         for variable, rows in zip(variables, copies, strict=True):
             variable.assign(cast(rows[0], variable.dtype))
@@ -72,7 +78,9 @@ class TorchState(KerasState):
 
     @torch.no_grad()
     def _send(
-        self, variables: Sequence[keras.Variable], values: Sequence[NDArray[Any]]
+        self,
+        variables: Sequence[keras.Variable],
+        values: Sequence[NDArray[Any]],
     ) -> None:
         """Set variables (each of shape [C]) in one copy to the device."""
         if not values:

@@ -60,7 +60,9 @@ class TorchTrainer(KerasTrainer[TorchState]):
         # bfloat16 has the exponents of float32, and needs no scale.
         mixed = point.train.precision == "mixed_float16"
         self._scaler = torch.amp.GradScaler(
-            self._device.type, init_scale=START, enabled=mixed
+            self._device.type,
+            init_scale=START,
+            enabled=mixed,
         )
         super().__init__(
             point,
@@ -256,7 +258,9 @@ class TorchEvaluation(Evaluation):
 
     @torch.no_grad()
     def constant(
-        self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]
+        self,
+        targets: Iterable[NDArray[Any]],
+        answer: NDArray[np.float64],
     ) -> float | None:
         return super().constant(targets, answer)
 

@@ -167,7 +167,9 @@ class TorchTraits(EngineTraits):
         if importlib.util.find_spec("torch") is not None:
             return None
         return UserError(
-            "PyTorch in this environment", f"none in {sys.prefix}", self.install
+            "PyTorch in this environment",
+            f"none in {sys.prefix}",
+            self.install,
         )
 
 

@@ -26,7 +26,10 @@ class TorchTrial(ExchangeTrial):
         }
 
     def total(
-        self, group: Any, part: NDArray[np.float32], device: str
+        self,
+        group: Any,
+        part: NDArray[np.float32],
+        device: str,
     ) -> NDArray[np.float32]:
         import torch
         import torch.distributed as dist
@@ -37,7 +40,11 @@ class TorchTrial(ExchangeTrial):
         return summed
 
     def sums(
-        self, group: Any, size: int, count: int, device: str
+        self,
+        group: Any,
+        size: int,
+        count: int,
+        device: str,
     ) -> Callable[[], None]:
         import torch
         import torch.distributed as dist

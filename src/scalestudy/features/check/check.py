@@ -154,7 +154,9 @@ def check(
     unknown = [topic for topic in options.skip if topic not in TOPICS]
     if unknown:
         raise UserError(
-            f"--skip with one of {', '.join(TOPICS)}", unknown[0], "Correct it."
+            f"--skip with one of {', '.join(TOPICS)}",
+            unknown[0],
+            "Correct it.",
         )
     if what is not None and (Path(what) / PLAN_FILE).exists():
         return read_report(Path(what))
@@ -202,7 +204,9 @@ def _is_study(path: Path) -> bool:
 
 
 def _of_one_engine(
-    about: CheckSubject, engine: str | None, note: OnText
+    about: CheckSubject,
+    engine: str | None,
+    note: OnText,
 ) -> CheckSubject:
     """Return the subject with the points of one engine only, in the environment that they name."""
     engines = list(dict.fromkeys(point.engine for point in about.points))
@@ -218,7 +222,13 @@ def _of_one_engine(
     if place is not None and not os.path.exists(place):
         raise no_folder(engine_traits(engine), place)
     site = about.site and about.site.in_environment(place)
-    return replace(about, points=points, site=site, engine=engine, environment=place)
+    return replace(
+        about,
+        points=points,
+        site=site,
+        engine=engine,
+        environment=place,
+    )
 
 
 def plan_of(about: CheckSubject, options: CheckOptions) -> CheckPlan:
@@ -322,7 +332,10 @@ def _login_lines(site: Site, plan: CheckPlan) -> list[Line]:
         versions = host_checks.read_versions(site.environment)
         engine = engine_traits(plan.engine)
         lines += host_checks.judge_versions(
-            versions, here, engine, libraries=plan.libraries
+            versions,
+            here,
+            engine,
+            libraries=plan.libraries,
         )
     if plan.wants("folders"):
         for folder, purpose in plan.folders.items():
@@ -387,5 +400,7 @@ def _refuse_contradictions(about: CheckSubject, options: CheckOptions) -> None:
 def _refuse_full(target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(
-            "an empty or a new folder", f"--out {target}", "Name another one."
+            "an empty or a new folder",
+            f"--out {target}",
+            "Name another one.",
         )

@@ -96,17 +96,44 @@ class Report(Record):
 
 def report_pass(topic: Topic, where: str, seen: str) -> Line:
     """Return a line that requires no action."""
-    return Line(topic=topic, status="pass", where=where, seen=seen)
+    return Line(
+        topic=topic,
+        status="pass",
+        where=where,
+        seen=seen,
+    )
 
 
-def report_warning(topic: Topic, where: str, seen: str, action: str) -> Line:
+def report_warning(
+    topic: Topic,
+    where: str,
+    seen: str,
+    action: str,
+) -> Line:
     """Return a line about a problem that does not prevent the study from running."""
-    return Line(topic=topic, status="warn", where=where, seen=seen, action=action)
+    return Line(
+        topic=topic,
+        status="warn",
+        where=where,
+        seen=seen,
+        action=action,
+    )
 
 
-def report_failure(topic: Topic, where: str, seen: str, action: str) -> Line:
+def report_failure(
+    topic: Topic,
+    where: str,
+    seen: str,
+    action: str,
+) -> Line:
     """Return a line about a problem that prevents the study from running."""
-    return Line(topic=topic, status="fail", where=where, seen=seen, action=action)
+    return Line(
+        topic=topic,
+        status="fail",
+        where=where,
+        seen=seen,
+        action=action,
+    )
 
 
 def merge(lines: Iterable[Line]) -> list[Line]:
@@ -259,7 +286,12 @@ class Exchange:
         """Return the log of a rank's trial."""
         return self.folder / "logs" / f"trial-{number}-rank-{rank}.log"
 
-    def append_event(self, number: int, rank: int, **event: Any) -> None:
+    def append_event(
+        self,
+        number: int,
+        rank: int,
+        **event: Any,
+    ) -> None:
         """Append an event of a rank's trial."""
         path = self.events_path(number, rank)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -276,7 +308,11 @@ class Exchange:
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def answers(
-        self, number: int, size: int, limit: float, slack: float = 0.0
+        self,
+        number: int,
+        size: int,
+        limit: float,
+        slack: float = 0.0,
     ) -> dict[int, RankAnswer]:
         """Wait for the trial of all ranks, and return how it ended, by rank.
 
@@ -337,7 +373,9 @@ class Exchange:
 def _write(path: Path, content: Record) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(
-        path, content.model_dump_json(), durable=False
+        path,
+        content.model_dump_json(),
+        durable=False,
     )  # only this check needs it
 
 
@@ -376,7 +414,9 @@ def read_report(folder: Path) -> Report:
                 seen = f"none; the last of {name}: {lines[-1]}"
                 break
         raise RunError(
-            f"a report in {file}", seen, f"Look at the logs in {logs}."
+            f"a report in {file}",
+            seen,
+            f"Look at the logs in {logs}.",
         ) from None
     except ValueError as error:
         raise RunError(

@@ -66,7 +66,13 @@ def check_point(point: Point | None, plan: CheckPlan) -> Point:
     )
     terms = Terms(implementation=across, launch=ResolvedLaunch(on="slurm"))
     return Point(
-        study="check", task=TASK, seed=0, data=data, train=train, terms=terms, **update
+        study="check",
+        task=TASK,
+        seed=0,
+        data=data,
+        train=train,
+        terms=terms,
+        **update,
     )
 
 
@@ -101,7 +107,10 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
                 seen = f"no answer: {error.received}"
                 return [
                     report_failure(
-                        "slurm", "Slurm", seen, "Try again later, or ask the site."
+                        "slurm",
+                        "Slurm",
+                        seen,
+                        "Try again later, or ask the site.",
                     )
                 ]
             except QueueRefused as error:
@@ -112,14 +121,20 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
             else:
                 lines.append(
                     report_pass(
-                        "slurm", "Slurm", f"{asked}: would be taken, if hours are left"
+                        "slurm",
+                        "Slurm",
+                        f"{asked}: would be taken, if hours are left",
                     )
                 )
     return lines
 
 
 def submit_check(
-    folder: Path, plan: CheckPlan, site: Site, point: Point, shape: JobLayout
+    folder: Path,
+    plan: CheckPlan,
+    site: Site,
+    point: Point,
+    shape: JobLayout,
 ) -> str:
     """Write plan and script into `folder`, submit the job, and return its ID.
 
@@ -130,7 +145,12 @@ def submit_check(
     return SLURM.queue.submit(_write_script(folder, site, point, shape))
 
 
-def _write_script(folder: Path, site: Site, point: Point, shape: JobLayout) -> Path:
+def _write_script(
+    folder: Path,
+    site: Site,
+    point: Point,
+    shape: JobLayout,
+) -> Path:
     script = folder.absolute() / "job.sh"
     job = JobScript("scalestudy-check", script, script.parent, point, shape, site)
     write_atomically(script, render_script(job, SLURM.queue))
@@ -138,7 +158,9 @@ def _write_script(folder: Path, site: Site, point: Point, shape: JobLayout) -> P
 
 
 def await_report(
-    folder: Path, job: str, on_progress: Callable[[str], object]
+    folder: Path,
+    job: str,
+    on_progress: Callable[[str], object],
 ) -> Report:
     """Wait for the job's report, and return it; `on_progress` is called with the state of the job.
 
@@ -181,7 +203,9 @@ def await_report(
     except RunError as error:
         state, _, _ = _state(job)
         raise RunError(
-            error.expected, f"{error.received} (job {job}: {state})", error.action
+            error.expected,
+            f"{error.received} (job {job}: {state})",
+            error.action,
         ) from None
 
 

@@ -78,7 +78,11 @@ def check_here(
         reserve.private_run(size, private=size > 1) as private,
     ):
         commands = worker_commands(
-            RunFolder(folder), size, port, cpus, os.environ | private
+            RunFolder(folder),
+            size,
+            port,
+            cpus,
+            os.environ | private,
         )
         workers = WorkerProcesses(
             [started_in(environment, command) for command in commands]
@@ -87,7 +91,10 @@ def check_here(
 
 
 def check_on_hosts(
-    folder: Path, plan: CheckPlan, point: Point, on_progress: Callable[[str], object]
+    folder: Path,
+    plan: CheckPlan,
+    point: Point,
+    on_progress: Callable[[str], object],
 ) -> Report:
     """Start the plan's ranks on the hosts of a point, with files in a folder that they share."""
     write_plan(folder, plan)
@@ -97,7 +104,9 @@ def check_on_hosts(
 
 
 def await_ranks(
-    folder: Path, ranks: ProcessGroup, on_progress: Callable[[str], object]
+    folder: Path,
+    ranks: ProcessGroup,
+    on_progress: Callable[[str], object],
 ) -> Report:
     """Run a check's ranks until their report is there, and return it.
 
@@ -150,7 +159,10 @@ class _Rank:
     """
 
     def __init__(
-        self, exchange: Exchange, plan: CheckPlan, placement: Placement
+        self,
+        exchange: Exchange,
+        plan: CheckPlan,
+        placement: Placement,
     ) -> None:
         self._exchange, self._plan, self._placement = exchange, plan, placement
         self._engine = engine_traits(plan.engine)
@@ -185,7 +197,10 @@ class _Rank:
         if plan.wants("versions"):
             versions = host_checks.read_versions(None)
             lines += host_checks.judge_versions(
-                versions, here, self._engine, libraries=plan.libraries
+                versions,
+                here,
+                self._engine,
+                libraries=plan.libraries,
             )
         if plan.wants("folders"):
             folders = plan.folders | {tempfile.gettempdir(): "temporary"}
@@ -305,7 +320,11 @@ def trial_environment(
             shown = own_gpus(variables, gpus, local_rank=local_rank)
     rendezvous = None if way is None else way.rendezvous
     changes = process_environment(
-        variables, engine, gpus=shown, rendezvous=rendezvous, placement=placement
+        variables,
+        engine,
+        gpus=shown,
+        rendezvous=rendezvous,
+        placement=placement,
     )
     return changes.applied(variables) | {"PYTHONUNBUFFERED": "1"}
 

@@ -84,7 +84,9 @@ def judge_devices(
     """
     if device == "cpu":
         return report_pass(
-            "devices", where, f"{gpus} GPUs seen; the study computes on CPUs"
+            "devices",
+            where,
+            f"{gpus} GPUs seen; the study computes on CPUs",
         )
     needed = promised
     if gpus or device == "gpu":
@@ -127,7 +129,10 @@ def judge_folder(where: str, folder: str, purpose: str) -> Line:
     except OSError as error:
         action = "Name another folder, or correct its permissions or quota."
         return report_failure(
-            "folders", where, f"{name}: {error.strerror or error}", action
+            "folders",
+            where,
+            f"{name}: {error.strerror or error}",
+            action,
         )
     state = f"can be made in {present}"
     if present == path:
@@ -228,7 +233,9 @@ def _fits(version: str, wanted: str) -> bool:
 
 
 def judge_builds(
-    plan: CheckPlan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer]
+    plan: CheckPlan,
+    facts: Mapping[int, Facts],
+    answers: Mapping[int, RankAnswer],
 ) -> list[Line]:
     """Check the framework's CUDA support and its libraries' Gloo, MPI and NCCL support on each host."""
     engine = engine_traits(plan.engine)
@@ -259,7 +266,10 @@ def judge_builds(
 
 
 def _framework(
-    host: str, engine: EngineTraits, build: Mapping[str, Any], gpus: int
+    host: str,
+    engine: EngineTraits,
+    build: Mapping[str, Any],
+    gpus: int,
 ) -> Line:
     cuda = "no CUDA"
     if build["cuda"]:
@@ -283,7 +293,10 @@ def _library(
     worse = report_failure if needed else report_warning
     if error := build[f"{library.name}_error"]:
         return worse(
-            "builds", host, f"{library.label} does not load: {error}", library.repair
+            "builds",
+            host,
+            f"{library.label} does not load: {error}",
+            library.repair,
         )
     flags = build[library.name]
     if flags is None:
@@ -297,7 +310,10 @@ def _library(
         return worse("builds", host, seen, library.repair_sums)
     if gpus and not flags["nccl"]:
         return report_warning(
-            "builds", host, f"{seen}, beside {gpus} GPUs", library.repair_gpus
+            "builds",
+            host,
+            f"{seen}, beside {gpus} GPUs",
+            library.repair_gpus,
         )
     return report_pass("builds", host, seen)
 
@@ -369,7 +385,11 @@ def refuse_unloadable(library: StrategyLibrary) -> UserError | None:
     command = [sys.executable, "-P", "-c", f"import {library.module}"]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=IMPORT_WITHIN
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=IMPORT_WITHIN,
         )
     except subprocess.TimeoutExpired:
         seen = f"it took more than {IMPORT_WITHIN} s"

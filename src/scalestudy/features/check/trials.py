@@ -144,13 +144,19 @@ def collectives_of(
         )
         reasons.append(report_warning("collectives", first, seen, action))
     ways = host_checks.collectives_to_try(
-        plan, facts, builds, source=placement.source, met=met
+        plan,
+        facts,
+        builds,
+        source=placement.source,
+        met=met,
     )
     return ways, reasons
 
 
 def judge_collective(
-    way: Collective, answers: Mapping[int, RankAnswer], hosts: Sequence[str]
+    way: Collective,
+    answers: Mapping[int, RankAnswer],
+    hosts: Sequence[str],
 ) -> Line | None:
     """Return a line on a collective that failed, with the hosts where it did; None if it worked.
 
@@ -185,7 +191,9 @@ def judge_collective(
 
 
 def bandwidth_line(
-    way: Collective, answers: Mapping[int, RankAnswer], hosts: int
+    way: Collective,
+    answers: Mapping[int, RankAnswer],
+    hosts: int,
 ) -> Line:
     """Return a line on the bandwidth of a collective at its largest size, and its latency at the smallest.
 
@@ -204,7 +212,10 @@ def bandwidth_line(
     if bus < SLOW and hosts > 1:
         faster = "choose a faster interface (NCCL_SOCKET_IFNAME, HOROVOD_GLOO_IFACE)."
         return report_warning(
-            "bandwidth", where, seen, f"As slow as gigabit Ethernet: {faster}"
+            "bandwidth",
+            where,
+            seen,
+            f"As slow as gigabit Ethernet: {faster}",
         )
     return report_pass("bandwidth", where, seen)
 

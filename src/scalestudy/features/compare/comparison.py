@@ -51,7 +51,10 @@ Difference = tuple[str, str, str]
 
 
 def unlike(
-    first: Side, second: Side, ours: Mapping[str, Any], theirs: Mapping[str, Any]
+    first: Side,
+    second: Side,
+    ours: Mapping[str, Any],
+    theirs: Mapping[str, Any],
 ) -> list[Difference]:
     """Return the names whose values differ and that no side withholds; none if one side knows no values."""
     if not ours or not theirs:
@@ -243,7 +246,12 @@ def _tag(place: int, key: Key) -> Key:
     return Key(key.strategy, key.workers, f"{place}{key.variant}")
 
 
-def _obstacle(key: Key, quantity: Quantity, first: Side, second: Side) -> str:
+def _obstacle(
+    key: Key,
+    quantity: Quantity,
+    first: Side,
+    second: Side,
+) -> str:
     """Return why a quantity of a row cannot be compared, or "". Unknown properties are assumed equal."""
     ours, theirs = first.runs(key), second.runs(key)
     checks: list[tuple[str, Callable[[Run], object]]] = [

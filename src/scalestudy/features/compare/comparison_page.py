@@ -58,7 +58,9 @@ def compare_document(comparison: Comparison) -> Document:
         how.append(f"Qualities are not paired by seed: {comparison.unpaired}.")
     blocks.append(Section("How this was compared", (Items(tuple(how)),)))
     return Document(
-        f"{first.name} against {second.name}", tuple(blocks), "Comparison of studies"
+        f"{first.name} against {second.name}",
+        tuple(blocks),
+        "Comparison of studies",
     )
 
 
@@ -71,7 +73,15 @@ def compare_json(comparison: Comparison) -> str:
         "rows": [_record(row, comparison) for row in comparison.rows],
         "asked": [{"key": key, "values": values} for key, *values in comparison.asked],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps(
+            document,
+            indent=2,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        + "\n"
+    )
 
 
 def _record(row: Compared, comparison: Comparison) -> dict[str, Any]:
@@ -194,7 +204,9 @@ def _cell(estimate: Estimate, digits: int) -> Cell:
 
 
 def _title(
-    comparison: Comparison, quantity: Quantity, known: Sequence[float]
+    comparison: Comparison,
+    quantity: Quantity,
+    known: Sequence[float],
 ) -> tuple[str, float]:
     """Return a quantity with its unit, and the divisor that converts values to this unit."""
     if quantity == "quality":

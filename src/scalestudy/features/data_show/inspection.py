@@ -341,7 +341,10 @@ def _sizes_differ(sizes: Sequence[tuple[Size, int, str]], kind: Kind) -> DataWar
 
 
 def _picture(
-    name: str, image: Array, target: Array | int, classes: list[str]
+    name: str,
+    image: Array,
+    target: Array | int,
+    classes: list[str],
 ) -> SamplePicture:
     size = f"{image.shape[0]} x {image.shape[1]}"
     rgb = pictures.to_rgb(image)

@@ -139,7 +139,13 @@ def run_ablation(part: OwnPart) -> None:
     threads, devices = len(cores.granted()), engine.devices(part.device)
     traits = engine_traits(point.engine)
     folder.write_rank(
-        rank_record(placement, traits, threads=threads, devices=devices, build={})
+        rank_record(
+            placement,
+            traits,
+            threads=threads,
+            devices=devices,
+            build={},
+        )
     )
     bench = _Bench(ablation, point, joined, engine, clock)
     blocks = [bench.measure(name, folder.path) for name in ablation.blocks]
@@ -182,7 +188,10 @@ class CallTimes:
 
 
 def time_steps(
-    train: Train, calls: Iterator[Call], count: int, heartbeat: Heartbeat
+    train: Train,
+    calls: Iterator[Call],
+    count: int,
+    heartbeat: Heartbeat,
 ) -> CallTimes:
     """Compute `count` calls, with at most `IN_FLIGHT` calls queued on the device."""
     times, pending = CallTimes(), deque[SupportsFloat]()
@@ -262,7 +271,10 @@ class _Bench:
             samples = part.total
         waits, calls = [], []
         for begin, arrived, end in zip(
-            times.begin, times.arrived, times.end, strict=True
+            times.begin,
+            times.arrived,
+            times.end,
+            strict=True,
         ):
             waits.append(arrived - begin)
             calls.append(end - arrived)
@@ -277,7 +289,10 @@ class _Bench:
 
     @contextmanager
     def _source(
-        self, name: BlockName, loader: Loader, global_batch: int
+        self,
+        name: BlockName,
+        loader: Loader,
+        global_batch: int,
     ) -> Iterator[tuple[Call, Iterator[Call]]]:
         """Yield a call of a block and an iterator over its calls: read anew, or one staged call repeated."""
         key = name in OF_ONE
@@ -301,7 +316,10 @@ class _Bench:
             rates = np.full(1, self._point.train.learning_rate)
             with self._clock.phase("build"):
                 self._trainers[key] = self._engine.trainer(
-                    self._point, self._prepared, rates, joined
+                    self._point,
+                    self._prepared,
+                    rates,
+                    joined,
                 )
         return self._trainers[key]
 
@@ -314,7 +332,10 @@ class _Bench:
                 worker, workers = 0, 1
             point = point.model_copy(update={"workers": workers})
             replicas = Replicas(
-                self._joined.group, workers, slices=[(worker, worker + 1)], size=1
+                self._joined.group,
+                workers,
+                slices=[(worker, worker + 1)],
+                size=1,
             )
         steps = -(-len(self._split.train) // point.global_batch)
         loader, *_ = loaders(point, self._prepared, replicas, steps, self._stage)

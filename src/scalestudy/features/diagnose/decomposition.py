@@ -194,7 +194,9 @@ Statistic = Callable[[RoundTimes], float]
 
 
 def round_times(
-    joined: Sequence[AblationTimes], apart: Sequence[AblationTimes], workers: int
+    joined: Sequence[AblationTimes],
+    apart: Sequence[AblationTimes],
+    workers: int,
 ) -> RoundTimes:
     """Return the times of a round from the point's own processes (`joined`) and separate ones (`apart`)."""
     first = apart[0]
@@ -291,7 +293,11 @@ def jackknife(rounds: Sequence[RoundTimes], statistic: Statistic) -> IntervalRec
         other = statistic(mean_times(kept))
         pseudo.append(count * value - (count - 1) * other)
     reach = student(count - 1) * math.sqrt(variance(pseudo) / count)
-    return IntervalRecord(value=value, low=value - reach, high=value + reach)
+    return IntervalRecord(
+        value=value,
+        low=value - reach,
+        high=value + reach,
+    )
 
 
 def decompose(
@@ -315,7 +321,13 @@ def decompose(
     lost = []
     for name, seconds in parts(times, per_worker=per_worker).items():
         interval = jackknife(rounds, share(name))
-        lost.append(LostPart(name=name, seconds=seconds, share=interval))
+        lost.append(
+            LostPart(
+                name=name,
+                seconds=seconds,
+                share=interval,
+            )
+        )
     speeds = []
     for index, rank in enumerate(ranks):
         speeds.append(

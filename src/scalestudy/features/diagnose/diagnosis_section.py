@@ -202,7 +202,9 @@ class StoredDiagnosis(NamedTuple):
 
 
 def stored_diagnosis(
-    diagnosis: Diagnosis, folder: StudyFolder, rows: Sequence[Row]
+    diagnosis: Diagnosis,
+    folder: StudyFolder,
+    rows: Sequence[Row],
 ) -> StoredDiagnosis:
     """Compare a diagnosis with its study and the rows of its table."""
     key = key_of(diagnosis.strategy, diagnosis.workers, dict(diagnosis.swept))
@@ -227,7 +229,9 @@ def diagnosis_section(findings: "Findings") -> Section | None:
 
 
 def render(
-    stored: StoredDiagnosis, form: Literal["table", "json"], width: int = 120
+    stored: StoredDiagnosis,
+    form: Literal["table", "json"],
+    width: int = 120,
 ) -> str:
     """Return a diagnosis as text with a final newline."""
     if form == "json":
@@ -268,7 +272,9 @@ def section_of(stored: StoredDiagnosis) -> Section:
         blocks.append(Paragraph("No part certainly costs enough to advise a change."))
     blocks.append(Folded("How this was measured", (Paragraph(HOW),)))
     return Section(
-        f"Why efficiency is lost: {diagnosis.point}", tuple(blocks), name="diagnosis"
+        f"Why efficiency is lost: {diagnosis.point}",
+        tuple(blocks),
+        name="diagnosis",
     )
 
 

@@ -68,7 +68,9 @@ class DiagnosisPlan(NamedTuple):
 
 
 def plan_diagnosis(
-    folder: StudyFolder, name: str | None, permission: Permission = NOTHING
+    folder: StudyFolder,
+    name: str | None,
+    permission: Permission = NOTHING,
 ) -> DiagnosisPlan:
     """Find the point, by its name or with `choose_point`, and the data of a run that has started.
 
@@ -175,7 +177,9 @@ def _with_files(folder: StudyFolder, point: Point) -> Point:
                     continue
                 Prepared.open(files.prepared)
                 return point.with_files(
-                    files.prepared, files.split, files.class_weights
+                    files.prepared,
+                    files.split,
+                    files.class_weights,
                 )
     raise UserError(
         "a study with a run that has started",
@@ -185,7 +189,11 @@ def _with_files(folder: StudyFolder, point: Point) -> Point:
 
 
 def diagnose(
-    plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: float = SECONDS
+    plan: DiagnosisPlan,
+    listener: Listener,
+    *,
+    rounds: int,
+    seconds: float = SECONDS,
 ) -> Diagnosis:
     """Run a point's ablations here, and store the diagnosis in the study's folder.
 
@@ -199,7 +207,11 @@ def diagnose(
         folder = make_diagnosis_folder(study.path, point.name)
         shutil.rmtree(folder / "ablations", ignore_errors=True)
         measured = measure_rounds(
-            point, folder / "ablations", listener, rounds=rounds, seconds=seconds
+            point,
+            folder / "ablations",
+            listener,
+            rounds=rounds,
+            seconds=seconds,
         )
     first = measured[0]
     diagnosis = decompose(
@@ -224,7 +236,12 @@ class Round(NamedTuple):
 
 
 def measure_rounds(
-    point: Point, folder: Path, listener: Listener, *, rounds: int, seconds: float
+    point: Point,
+    folder: Path,
+    listener: Listener,
+    *,
+    rounds: int,
+    seconds: float,
 ) -> list[Round]:
     """Run a point's ablations in a folder, all on the same cores and GPUs. Raises as `diagnose` does."""
     measured: list[Round] = []
@@ -244,7 +261,9 @@ def measure_rounds(
             if number % 2:
                 kinds = (_apart, _join)
             ablation = Ablation(
-                blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers
+                blocks=turned * TURNS,
+                seconds=seconds / TURNS,
+                workers=point.workers,
             )
             times = {}
             for kind in kinds:
@@ -271,7 +290,9 @@ class _Resources(NamedTuple):
 
 
 def _join(
-    place: _Resources, folder: Path, ablation: Ablation
+    place: _Resources,
+    folder: Path,
+    ablation: Ablation,
 ) -> tuple[AblationTimes, ...]:
     """Run the point's own processes, and return their times by rank."""
     run = _create(folder / "joined", place.point, ablation)
@@ -282,7 +303,9 @@ def _join(
 
 
 def _apart(
-    place: _Resources, folder: Path, ablation: Ablation
+    place: _Resources,
+    folder: Path,
+    ablation: Ablation,
 ) -> tuple[AblationTimes, ...]:
     """Run a separate process for each worker's slice; the first also measures blocks alone."""
     count = place.point.workers
@@ -327,7 +350,9 @@ def _times(run: RunFolder) -> list[AblationTimes]:
 
 
 def _attempt(
-    runs: Sequence[RunFolder], ranks: Sequence[int], commands: Sequence[Command]
+    runs: Sequence[RunFolder],
+    ranks: Sequence[int],
+    commands: Sequence[Command],
 ) -> None:
     """Start the processes, and wait for all.
 

@@ -347,7 +347,9 @@ def _known_metrics(header: Sequence[str]) -> list[str]:
 
 
 def find_quality(
-    header: Sequence[str], columns: dict[str, ImportedColumn], options: ImportOptions
+    header: Sequence[str],
+    columns: dict[str, ImportedColumn],
+    options: ImportOptions,
 ) -> tuple[str, dict[str, ImportedColumn]]:
     """Return the name of the metric, "" without a quality, and the columns with that of the quality.
 

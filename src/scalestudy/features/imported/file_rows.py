@@ -76,7 +76,9 @@ def read_file_rows(path: Path) -> FileRows:
         )
         wanted = f"a table or a log: {', '.join(FORMS)}"
         raise UserError(
-            wanted, f"{printable_name(path.name)}, which is none of these", action
+            wanted,
+            f"{printable_name(path.name)}, which is none of these",
+            action,
         )
     found = _read_json(path) if ending == ".json" else _read_csv(path)
     if not found.rows:
@@ -241,7 +243,9 @@ def _read_json(path: Path) -> FileRows:
     if not _is_list_of_objects(document):
         wanted = "a JSON list of objects, one for each row"
         raise UserError(
-            wanted, printable_name(path.name), "Write it in this form, or as CSV."
+            wanted,
+            printable_name(path.name),
+            "Write it in this form, or as CSV.",
         )
     rows = []
     header: dict[str, None] = {}

@@ -32,7 +32,9 @@ def _files(source: str) -> list[tuple[Path, bool]]:
     if path.exists() and not path.is_dir():  # opening a pipe would block
         seen = f"{printable(source)}, a pipe or device"
         raise UserError(
-            "a file or a folder", seen, "Save its contents to a file first."
+            "a file or a folder",
+            seen,
+            "Save its contents to a file first.",
         )
     if path.is_dir():
         found = [path]
@@ -40,7 +42,9 @@ def _files(source: str) -> list[tuple[Path, bool]]:
         found = [Path(name) for name in glob.glob(str(path), recursive=True)]
     if not found:
         raise UserError(
-            "a file that exists", printable(source), "Correct the name after --from."
+            "a file that exists",
+            printable(source),
+            "Correct the name after --from.",
         )
     files: list[Path] = []
     for match in sorted(found, key=_in_order):

@@ -63,7 +63,10 @@ def import_findings(
     margin = options.margin if options else None
     wanted = replace(criteria or Criteria(), margin=margin)
     findings = analyse(
-        name, imported.runs, criteria=wanted, target_quality=target_quality
+        name,
+        imported.runs,
+        criteria=wanted,
+        target_quality=target_quality,
     )
     return replace(
         findings,

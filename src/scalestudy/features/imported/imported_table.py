@@ -89,7 +89,9 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     rows, skipped = parse_rows(found.rows, columns, {})
     if not rows:
         raise UserError(
-            "a row with numbers", f"none in {file}: {skipped[0]}", "Correct its rows."
+            "a row with numbers",
+            f"none in {file}: {skipped[0]}",
+            "Correct its rows.",
         )
     kind = kind_of_rows(rows, columns, _unused(found, columns), options.row, file)
     if kind == "run":
@@ -110,7 +112,9 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     rows, without = _with_numbers(rows, kind)
     if not rows:
         raise UserError(
-            "a row with numbers", f"none in {file}: {without[0]}", "Correct its rows."
+            "a row with numbers",
+            f"none in {file}: {without[0]}",
+            "Correct its rows.",
         )
     unused = _unused(found, columns)
     apart = separating(rows, unused) if kind == "run" else texts_of(rows, unused)
@@ -208,7 +212,9 @@ def _complete(
         if kind == "epoch":
             wanted = "a log whose name states its number of workers, such as log_8.csv or run-w8/"
             raise UserError(
-                wanted, file, "Rename it, or give one number for all: --workers N."
+                wanted,
+                file,
+                "Rename it, or give one number for all: --workers N.",
             )
         seen = listed(list(rows[0].row.cells))
         action = (
@@ -253,7 +259,9 @@ def _with_numbers(
 
 
 def _runs_of_epochs(
-    rows: Sequence[ParsedRow], columns: Mapping[str, ImportedColumn], file: str
+    rows: Sequence[ParsedRow],
+    columns: Mapping[str, ImportedColumn],
+    file: str,
 ) -> list[list[ParsedRow]]:
     """Group rows of epochs by run.
 
@@ -276,7 +284,9 @@ def _runs_of_epochs(
 
 
 def _understood(
-    columns: Mapping[str, ImportedColumn], kind: RowKind, times: TimesOf | None
+    columns: Mapping[str, ImportedColumn],
+    kind: RowKind,
+    times: TimesOf | None,
 ) -> str:
     """Say what a row is, and each column that is used, with its meaning if the name does not say it."""
     parts = []

@@ -43,7 +43,9 @@ def run_of_row(facts: FileFacts, row: ParsedRow) -> Run:
 
 
 def times_of_epochs(
-    groups: Sequence[Sequence[ParsedRow]], file: str, column: str
+    groups: Sequence[Sequence[ParsedRow]],
+    file: str,
+    column: str,
 ) -> TimesOf:
     """Return what the times of a training are in rows of epochs.
 

@@ -184,7 +184,12 @@ def session_of(start: Start, *, alone: bool = False) -> Any:
     checked = None
     if kind.name == SCRIPT_STRATEGY:
         checked = gpus
-    check_placement(placement, strategy=kind, workers=start.workers, gpus=checked)
+    check_placement(
+        placement,
+        strategy=kind,
+        workers=start.workers,
+        gpus=checked,
+    )
     if placement.size > 1:
         os.environ.update(torchrun_variables(placement))
     place = None

@@ -83,7 +83,9 @@ def script_text(file: Path, arguments: Sequence[str]) -> ScriptText:
     """Read the current version of a script."""
     sources = json.dumps(digests(source_files(str(file.absolute()))), sort_keys=True)
     return ScriptText(
-        file.absolute(), tuple(arguments), hashlib.sha256(sources.encode()).hexdigest()
+        file.absolute(),
+        tuple(arguments),
+        hashlib.sha256(sources.encode()).hexdigest(),
     )
 
 
@@ -95,7 +97,9 @@ def script_here() -> ScriptText:
     file = main_file()
     if file is None or not file.is_file():
         raise UserError(
-            "a script in a file", "none", "Save the code to a file, and run that."
+            "a script in a file",
+            "none",
+            "Save the code to a file, and run that.",
         )
     if GIVEN not in os.environ:
         arguments = sys.argv[1:]
@@ -107,7 +111,11 @@ def script_here() -> ScriptText:
 
 
 def measured_point(
-    script: ScriptText, strategy: str, workers: int, seed: int, terms: Terms
+    script: ScriptText,
+    strategy: str,
+    workers: int,
+    seed: int,
+    terms: Terms,
 ) -> Point:
     """Return a point of a script's study. Its training settings are placeholders until `with_facts`."""
     return Point(
@@ -195,7 +203,13 @@ def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder
     return run
 
 
-def with_facts(folder: StudyFolder, point: Point, *, epochs: int, batch: int) -> Point:
+def with_facts(
+    folder: StudyFolder,
+    point: Point,
+    *,
+    epochs: int,
+    batch: int,
+) -> Point:
     """Set the number of epochs and the batch that the script actually used, in the point and its study."""
     used = {"epochs": epochs, "batch_size": batch}
     train = point.train.model_copy(update=used)
@@ -334,7 +348,11 @@ class Recording:
     """A run of a script, from its first epoch to its result; `epochs` is the planned number."""
 
     def __init__(
-        self, study: StudyFolder, run: RunFolder, epochs: int, clock: PhaseClock
+        self,
+        study: StudyFolder,
+        run: RunFolder,
+        epochs: int,
+        clock: PhaseClock,
     ) -> None:
         self._clock, self._epochs = clock, epochs
         self._study, self.run = study, run
@@ -345,12 +363,21 @@ class Recording:
         self._evaluated: dict[str, float] = {}
         self._began = self._written = time.time()
         self._progress = Progress(
-            phase="training", epoch=1, epochs=epochs, step=0, steps=0, updated=0
+            phase="training",
+            epoch=1,
+            epochs=epochs,
+            step=0,
+            steps=0,
+            updated=0,
         )
 
     @classmethod
     def begin(
-        cls, start: Start, seed: int, epochs: int, clock: PhaseClock
+        cls,
+        start: Start,
+        seed: int,
+        epochs: int,
+        clock: PhaseClock,
     ) -> "Recording":
         """Begin a run of this script in the folder of its study, which is made if there is none yet."""
         script = script_here()
@@ -436,7 +463,9 @@ class Recording:
     def _refuse_unshared(self, by_rank: Sequence[EpochCounts]) -> None:
         point, samples = self._point, sum(counts.samples for counts in by_rank)
         refuse_apart(
-            point.strategy, point.workers, [counts.share for counts in by_rank]
+            point.strategy,
+            point.workers,
+            [counts.share for counts in by_rank],
         )
         if os.environ.get(WEAK):
             return
@@ -446,12 +475,26 @@ class Recording:
                 continue
             if point.workers > other.workers:
                 raise grown_error(
-                    point.strategy, point.workers, samples, other.workers, seen
+                    point.strategy,
+                    point.workers,
+                    samples,
+                    other.workers,
+                    seen,
                 )
             error = grown_error(
-                point.strategy, other.workers, seen, point.workers, samples
+                point.strategy,
+                other.workers,
+                seen,
+                point.workers,
+                samples,
             )
-            run.withdraw_result(Failure(rank=None, exit_code=None, reason=str(error)))
+            run.withdraw_result(
+                Failure(
+                    rank=None,
+                    exit_code=None,
+                    reason=str(error),
+                )
+            )
             print(
                 f"scalestudy: the result of {other.name} is withdrawn. {error}",
                 file=sys.stderr,
@@ -466,7 +509,10 @@ class Recording:
             seen = other.evaluated_samples
             comparable = samples and seen and other.metric == metric
             if comparable and find_other_set(
-                workers, samples, other.workers, seen or 0
+                workers,
+                samples,
+                other.workers,
+                seen or 0,
             ):
                 print(
                     f"scalestudy: {metric} is of {samples:,} samples, and of {seen:,} in {other.name}, so "
@@ -527,7 +573,10 @@ class Recording:
         if seconds:
             throughput = sum(record.samples for record in steady) / seconds
         self._point = with_facts(
-            self._study, self._point, epochs=len(records), batch=max(self._most)
+            self._study,
+            self._point,
+            epochs=len(records),
+            batch=max(self._most),
         )
         write_point(self.run.path / "point.json", self._point)
         point = self._point

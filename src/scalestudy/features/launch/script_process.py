@@ -77,7 +77,9 @@ def print_from(script: str, error: Exception) -> None:
         isinstance(error, SyntaxError) and error.filename == script
     )  # no frame of the script itself
     traceback.print_exception(
-        type(error), error, None if unread else below or error.__traceback__
+        type(error),
+        error,
+        None if unread else below or error.__traceback__,
     )
 
 
@@ -89,7 +91,11 @@ def _meeting(placement: "Placement") -> Iterator[None]:
 
     beside = Path(os.environ.get(OUT) or "studies/script").absolute().parent
     folder = beside / f".launch-{placement.port}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(
+        mode=0o700,
+        parents=True,
+        exist_ok=True,
+    )
     try:
         with secret_set(folder, placement), meeting_in(folder, placement):
             yield
@@ -99,7 +105,10 @@ def _meeting(placement: "Placement") -> Iterator[None]:
 
 
 def _run(
-    folder: Path | None, script: str, arguments: list[str], placement: "Placement"
+    folder: Path | None,
+    script: str,
+    arguments: list[str],
+    placement: "Placement",
 ) -> int:
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).resolve().parent))
@@ -139,7 +148,10 @@ def _set_environment(script: Path) -> None:
 
     placement, gpus = start.placement, gpus_of_start(start)
     check_placement(
-        placement, strategy=traits(start.strategy), workers=start.workers, gpus=gpus
+        placement,
+        strategy=traits(start.strategy),
+        workers=start.workers,
+        gpus=gpus,
     )
     if (
         gpus
@@ -151,7 +163,11 @@ def _set_environment(script: Path) -> None:
         os.environ.update(showing(own))
     device: Literal["cpu", "gpu"] = "gpu" if gpus else "cpu"
     set_environment(
-        start.strategy, placement, workers=start.workers, device=device, gpus=gpus or 0
+        start.strategy,
+        placement,
+        workers=start.workers,
+        device=device,
+        gpus=gpus or 0,
     )
 
 

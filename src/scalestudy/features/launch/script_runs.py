@@ -111,7 +111,9 @@ class Script:
     def filled(self) -> list[str]:
         """Return its arguments with the values of their expressions."""
         return fill_arguments(
-            self.arguments, workers=self.point.workers, seed=self.point.seed
+            self.arguments,
+            workers=self.point.workers,
+            seed=self.point.seed,
         )
 
 
@@ -188,7 +190,13 @@ def sweep_of(
     for count in workers:
         for seed in seeds:
             scripts.append(
-                script_of(file, arguments, workers=count, seed=seed, **given)
+                script_of(
+                    file,
+                    arguments,
+                    workers=count,
+                    seed=seed,
+                    **given,
+                )
             )
     order = RunOrder.drawn_from(file.name).arrange([script.point for script in scripts])
     # First the fewest workers: only beside their samples it shows if others read everything on each worker.
@@ -317,7 +325,11 @@ def run_rank(
     check_placement(placement, strategy=traits(name), workers=placement.size)
     terms = Terms(implementation=name, launch=ResolvedLaunch(device=device))  # type: ignore[arg-type]
     point = measured_point(
-        script_text(file, arguments), name, placement.size, seed, terms
+        script_text(file, arguments),
+        name,
+        placement.size,
+        seed,
+        terms,
     )
     script = Script(point, str(file), tuple(arguments), str(out) if out else None, weak)
     if placement.rank == 0 and (doubt := _apart(script)):

@@ -145,7 +145,9 @@ def refuse_alone(file: Path, strategy: str, workers: int) -> None:
 
 
 def refuse_keras_3(
-    file: Path, strategy: str, variables: Mapping[str, str] = os.environ
+    file: Path,
+    strategy: str,
+    variables: Mapping[str, str] = os.environ,
 ) -> None:
     """Refuse combinations with Keras 3 that fail only once the training has begun, or train wrongly.
 

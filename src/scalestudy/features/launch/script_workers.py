@@ -96,7 +96,13 @@ class Workers:
     def __repr__(self) -> str:
         return f"<worker {self.rank} of {self.size} ({self.strategy})>"
 
-    def epochs(self, count: int, model: Any = None, *, start: int = 0) -> Iterator[int]:
+    def epochs(
+        self,
+        count: int,
+        model: Any = None,
+        *,
+        start: int = 0,
+    ) -> Iterator[int]:
         """Iterate over the indices of epochs, and measure each. The loop may end early.
 
         Args:
@@ -168,7 +174,12 @@ class Workers:
             self._recording.step(samples * self.processes, steps)
 
     def quality(
-        self, name: str, value: Any, total: Any = None, *, better: Better | None = None
+        self,
+        name: str,
+        value: Any,
+        total: Any = None,
+        *,
+        better: Better | None = None,
     ) -> None:
         """Record a metric of this worker's evaluation. The first metric is the quality.
 
@@ -182,7 +193,9 @@ class Workers:
         """
         if better not in (None, "higher", "lower"):
             raise UserError(
-                'better="higher" or better="lower"', repr(better), "Use one of these."
+                'better="higher" or better="lower"',
+                repr(better),
+                "Use one of these.",
             )
         pair = float(value), 1.0 if total is None else float(total)
         if self._recording:
@@ -225,7 +238,10 @@ class Workers:
                 `train_step`.
         """
         return self._callback("keras_callback", "Keras")(
-            self, quality, better, batch_size
+            self,
+            quality,
+            better,
+            batch_size,
         )
 
     def _callback(self, name: str, framework: str) -> Any:
@@ -252,7 +268,10 @@ class Workers:
         self._model = model
         if self.is_chief and self._folder is None:
             self._recording = Recording.begin(
-                self._start, self.seed, count, self._clock
+                self._start,
+                self.seed,
+                count,
+                self._clock,
             )
         path = group.share_object(
             str(self._recording.run.path) if self._recording else None
@@ -343,7 +362,12 @@ class Workers:
             print(f"scalestudy: {error}", file=sys.stderr, flush=True)
             os._exit(error.exit_code)
 
-    def _on_error(self, kind: Any, error: BaseException, trace: Any) -> None:
+    def _on_error(
+        self,
+        kind: Any,
+        error: BaseException,
+        trace: Any,
+    ) -> None:
         """Record an error of the script. Every rank does so; thus the last one knows the first cause."""
         self._failed = True
         sys.__excepthook__(kind, error, trace)

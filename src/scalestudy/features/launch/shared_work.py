@@ -90,7 +90,10 @@ def _describe(shares: Sequence[Share]) -> str:
 
 
 def find_grown(
-    workers: int, samples: int, other_workers: int, other_samples: int
+    workers: int,
+    samples: int,
+    other_workers: int,
+    other_samples: int,
 ) -> bool:
     """Return whether the epochs of two runs grow with their workers, so that each worker reads everything."""
     if workers == other_workers or not samples or not other_samples:
@@ -100,7 +103,10 @@ def find_grown(
 
 
 def find_other_set(
-    workers: int, evaluated: int, other_workers: int, other_evaluated: int
+    workers: int,
+    evaluated: int,
+    other_workers: int,
+    other_evaluated: int,
 ) -> bool:
     """Return whether two runs measured their quality on other samples.
 
@@ -108,12 +114,19 @@ def find_other_set(
     """
     same = abs(evaluated / other_evaluated - 1) <= NEAR
     return not same and not find_grown(
-        workers, evaluated, other_workers, other_evaluated
+        workers,
+        evaluated,
+        other_workers,
+        other_evaluated,
     )
 
 
 def grown_error(
-    strategy: str, workers: int, samples: int, other: int, other_samples: int
+    strategy: str,
+    workers: int,
+    samples: int,
+    other: int,
+    other_samples: int,
 ) -> RunError:
     """Return the error for a run that reads as many samples on each worker as another one in all."""
     return RunError(

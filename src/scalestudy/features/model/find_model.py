@@ -212,6 +212,8 @@ def _newest(runs: Sequence[RunFolder], where: Path) -> RunFolder:
     """Return the newest finished run, or else the newest run."""
     if not runs:
         raise UserError(
-            "a point with a run", f"{where}, without runs", "Run the study first."
+            "a point with a run",
+            f"{where}, without runs",
+            "Run the study first.",
         )
     return next((run for run in reversed(runs) if run.result() is not None), runs[-1])

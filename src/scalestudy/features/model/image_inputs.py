@@ -106,7 +106,13 @@ def _named(files: Sequence[tuple[Path, Path]]) -> list[ImageItem]:
     items = []
     for (file, _), name in zip(files, names, strict=True):
         absolute = str(file.absolute())
-        items.append(ImageItem(shown=str(file), name=name.as_posix(), file=absolute))
+        items.append(
+            ImageItem(
+                shown=str(file),
+                name=name.as_posix(),
+                file=absolute,
+            )
+        )
     return items
 
 
@@ -205,7 +211,9 @@ class Tiled:
     def joined(self, values: Array) -> Array:
         """Return values of the image's pixels, float32 [H, W, N], from those of the tiles, [K, h, w, N]."""
         whole: Array = stitch(
-            list(values.astype(np.float32, copy=False)), self._tiles, self.size
+            list(values.astype(np.float32, copy=False)),
+            self._tiles,
+            self.size,
         )
         return whole
 

@@ -82,14 +82,21 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
         model = _trainer(engine, job, prepared).file.inference()
         gallery = gallery_of(
-            model, job.record, prepared, rows, count=PAGE_SAMPLES, of=len(rows)
+            model,
+            job.record,
+            prepared,
+            rows,
+            count=PAGE_SAMPLES,
+            of=len(rows),
         )
         return gallery.model_dump(mode="json")
     return {"lines": predict_images(engine.inference(job.model, job.record), job, say)}
 
 
 def evaluate_set(
-    engine: Engine, job: ModelJob, say: Say = lambda message: None
+    engine: Engine,
+    job: ModelJob,
+    say: Say = lambda message: None,
 ) -> dict[str, Any]:
     """Return results and the number of samples."""
     prepared = Prepared.open(job.prepared)
@@ -161,7 +168,9 @@ class _Ready(NamedTuple):
 
 
 def predict_images(
-    model: Inference, job: ModelJob, say: Say = lambda message: None
+    model: Inference,
+    job: ModelJob,
+    say: Say = lambda message: None,
 ) -> list[dict[str, Any]]:
     """Predict images, and return a line for each, in their order.
 
@@ -190,7 +199,9 @@ def _gives_logits(model: Inference, job: ModelJob) -> bool:
     inputs[0] = 0
     outputs = model.outputs(inputs, 1.0)
     probabilities(
-        outputs, job.record, logits=True
+        outputs,
+        job.record,
+        logits=True,
     )  # raises if the outputs are not those of classes
     return are_logits(outputs)
 
@@ -204,7 +215,11 @@ def _read(index: int, item: ImageItem, job: ModelJob) -> _Ready:
 
 
 def _compute(
-    model: Inference, job: ModelJob, ready: Sequence[_Ready], *, logits: bool
+    model: Inference,
+    job: ModelJob,
+    ready: Sequence[_Ready],
+    *,
+    logits: bool,
 ) -> Iterator[tuple[_Ready, Array]]:
     """Yield each image with the probabilities of its inputs. All batches have one size, padded with zeros."""
     if not ready:

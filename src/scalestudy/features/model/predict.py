@@ -129,7 +129,9 @@ def _mark(out: Path, model: FoundModel, **summary: Any) -> None:
 
 
 def _finish(
-    model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]
+    model: FoundModel,
+    wanted: Wanted,
+    lines: list[dict[str, Any]],
 ) -> Predicted:
     record = model.record
     done = [line for line in lines if "skipped" not in line]

@@ -67,7 +67,9 @@ def device_for(asked: str) -> Literal["cpu", "gpu"]:
     """
     if asked not in ("auto", "cpu", "gpu"):
         raise UserError(
-            "--device auto, cpu or gpu", repr(asked), "Choose one of these."
+            "--device auto, cpu or gpu",
+            repr(asked),
+            "Choose one of these.",
         )
     gpus = 0
     if asked != "cpu":
@@ -235,7 +237,11 @@ def prepare_like(record: ModelRecord, source: str, listener: Listener) -> Prepar
 
 
 def write_gallery(
-    model: FoundModel, out: Path, listener: Listener, *, device: str = "auto"
+    model: FoundModel,
+    out: Path,
+    listener: Listener,
+    *,
+    device: str = "auto",
 ) -> int:
     """Evaluate each validation sample of a run, write a page with some of them, and return their number.
 
@@ -273,12 +279,17 @@ def write_gallery(
 
 
 def _data(
-    model: FoundModel, source: str | None, split: str | None, listener: Listener
+    model: FoundModel,
+    source: str | None,
+    split: str | None,
+    listener: Listener,
 ) -> tuple[Prepared, Sequence[int], str, str]:
     """Return the prepared set, its rows to evaluate, the name of the split, and the name of the data."""
     if split is not None and split not in SPLITS:
         raise UserError(
-            f"--split {', '.join(SPLITS)}", repr(split), "Choose one of these."
+            f"--split {', '.join(SPLITS)}",
+            repr(split),
+            "Choose one of these.",
         )
     if source is None:
         prepared, parts = own_data(model)
@@ -357,7 +368,9 @@ def _form_of(model: FoundModel, out: Path) -> str:
         for suffix in forms.values():
             known.append(suffix or "nothing, for the folder of a SavedModel")
         raise UserError(
-            f"a name that ends in {' or '.join(known)}", f"{out}", "Correct --out."
+            f"a name that ends in {' or '.join(known)}",
+            f"{out}",
+            "Correct --out.",
         )
     return form
 
@@ -392,5 +405,7 @@ def _refuse(model: FoundModel, out: Path, *, force: bool) -> None:
         if ours:
             action = "Name another with --out, or replace them with --force."
         raise UserError(
-            "a new file", f"{' and '.join(map(str, present))}, which {verb}", action
+            "a new file",
+            f"{' and '.join(map(str, present))}, which {verb}",
+            action,
         )

@@ -44,7 +44,9 @@ class Panel(BaseModel):
     """A panel's profile."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
     )
 
     panel: Text

@@ -129,7 +129,9 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions) -> Propos
         blocks.append(_missing(gaps))
     blocks.append(_sources(panel))
     document = Document(
-        panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}"
+        panel.title,
+        tuple(blocks),
+        f"{findings.name}, for {panel.panel}",
     )
     return ProposalPage(document, tuple(gaps))
 
@@ -171,7 +173,9 @@ def _render(template: str, names: dict[str, Any]) -> PartContent:
         text = environment.from_string(template).render(names).strip()
     except TemplateError as error:
         raise UserError(
-            "known names in the panel file", str(error), "Correct the panel file."
+            "known names in the panel file",
+            str(error),
+            "Correct the panel file.",
         ) from None
     if text and not missing:
         blocks.insert(0, Paragraph(text))
@@ -274,7 +278,9 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
         return PartContent(missing=(DOUBLED,))
 
     headings = headings_of(
-        "Workers:", "Times faster", f"At least {format_number(least, 1)}:"
+        "Workers:",
+        "Times faster",
+        f"At least {format_number(least, 1)}:",
     )
     rows = []
     for n, factor in measured:
@@ -332,7 +338,10 @@ def _weak_scaling(subject: ProposalSubject) -> PartContent:
         efficiency = with_interval(point.efficiency, 2)
         rows.append((str(point.workers), batch, throughput, efficiency))
     headings = headings_of(
-        "Workers", "Global batch", "Throughput, samples/s", "Weak-scaling efficiency"
+        "Workers",
+        "Global batch",
+        "Throughput, samples/s",
+        "Weak-scaling efficiency",
     )
     table = Table(headings, tuple(rows), "Weak scaling.", name="weak-scaling")
     return PartContent((Paragraph(text), table))

@@ -117,7 +117,10 @@ COLUMNS: dict[str, PanelColumn] = {
     "runs": PanelColumn("Runs", lambda _, row: row.runs, digits=0),
     "batch": PanelColumn("Global batch", lambda _, row: row.global_batch, "samples", 0),
     "throughput": PanelColumn(
-        "Throughput", lambda _, row: row.throughput, "samples/s", remedy=LONGER
+        "Throughput",
+        lambda _, row: row.throughput,
+        "samples/s",
+        remedy=LONGER,
     ),
     "training_time": PanelColumn(
         "Training time",
@@ -126,7 +129,11 @@ COLUMNS: dict[str, PanelColumn] = {
     ),
     "rest": PanelColumn("Start-up and rest", _rest, "{time}"),
     "speedup": PanelColumn(
-        "Speed-up", lambda _, row: row.speed.steady, "throughput{against}", 2, BASELINE
+        "Speed-up",
+        lambda _, row: row.speed.steady,
+        "throughput{against}",
+        2,
+        BASELINE,
     ),
     "speedup_training": PanelColumn(
         "Speed-up",
@@ -136,7 +143,11 @@ COLUMNS: dict[str, PanelColumn] = {
         BASELINE,
     ),
     "efficiency": PanelColumn(
-        "Efficiency", lambda _, row: row.efficiency, "throughput{against}", 2, BASELINE
+        "Efficiency",
+        lambda _, row: row.efficiency,
+        "throughput{against}",
+        2,
+        BASELINE,
     ),
     "efficiency_training": PanelColumn(
         "Efficiency",
@@ -146,20 +157,36 @@ COLUMNS: dict[str, PanelColumn] = {
         BASELINE,
     ),
     "device_hours": PanelColumn(
-        "Device-hours", lambda _, row: row.costs.device_hours, "a training"
+        "Device-hours",
+        lambda _, row: row.costs.device_hours,
+        "a training",
     ),
     "node_hours": PanelColumn("Node-hours", _node_hours, "a training"),
     "energy_wh": PanelColumn(
-        "Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS
+        "Energy",
+        lambda _, row: row.costs.watt_hours,
+        "Wh a training",
+        remedy=GPUS,
     ),
     "watts": PanelColumn(
-        "Power", _of_gpus("watts", by_run=True), "W of GPUs", remedy=GPUS
+        "Power",
+        _of_gpus("watts", by_run=True),
+        "W of GPUs",
+        remedy=GPUS,
     ),
     "sm_percent": PanelColumn(
-        "SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS
+        "SM use",
+        lambda _, row: row.costs.gpu_percent,
+        "%",
+        0,
+        GPUS,
     ),
     "memory_percent": PanelColumn(
-        "Memory use", _of_gpus("memory_percent", by_run=False), "% of GPUs", 0, GPUS
+        "Memory use",
+        _of_gpus("memory_percent", by_run=False),
+        "% of GPUs",
+        0,
+        GPUS,
     ),
     "gpu_memory": PanelColumn(
         "GPU memory",
@@ -168,7 +195,9 @@ COLUMNS: dict[str, PanelColumn] = {
         remedy=GPUS,
     ),
     "host_memory": PanelColumn(
-        "Host memory", lambda _, row: gib(row.costs.peak_memory_bytes), "peak, GiB"
+        "Host memory",
+        lambda _, row: gib(row.costs.peak_memory_bytes),
+        "peak, GiB",
     ),
 }
 """Columns by the name that panels use."""

@@ -27,7 +27,9 @@ DIGITS = 3
 
 
 def recipes_document(
-    planned: RecipePlan, recipes: Sequence[TunedRate], judged: Mapping[int, Row]
+    planned: RecipePlan,
+    recipes: Sequence[TunedRate],
+    judged: Mapping[int, Row],
 ) -> Document:
     """Up to which number of workers quality holds, a row for each number, and remarks."""
     results = [recipe.runs[0].result for recipe in recipes]
@@ -105,7 +107,10 @@ def quality_of(row: Row | None) -> tuple[str, str, str]:
 
 
 def recipe_file(
-    planned: RecipePlan, recipe: TunedRate, trial: RateTrial, row: Row
+    planned: RecipePlan,
+    recipe: TunedRate,
+    trial: RateTrial,
+    row: Row,
 ) -> str:
     """A study file for one number of workers with the chosen trial, and the reason of each setting."""
     study, workers = planned.request.study, recipe.workers

@@ -212,7 +212,10 @@ class RecipePlan:
 
 
 def plan_recipe(
-    request: Request, workers: Sequence[int], trials: int, strategy: str | None = None
+    request: Request,
+    workers: Sequence[int],
+    trials: int,
+    strategy: str | None = None,
 ) -> RecipePlan:
     """Plan a search; by default, one device computes all workers.
 
@@ -267,10 +270,17 @@ def search_recipe(
     lengths = [max(1, round(share * epochs)) for share in RUNGS]
     scores: tuple[dict[RateTrial, float], ...] = tuple({} for _ in RUNGS)
     start = plan_trials(
-        planned, workers, [RateTrial("none", 0.0)], searched[:1], epochs, options
+        planned,
+        workers,
+        [RateTrial("none", 0.0)],
+        searched[:1],
+        epochs,
+        options,
     )
     search = Search(
-        start.points[0].batch_ratio, planned.trials, planned.train.optimizer in ADAPTIVE
+        start.points[0].batch_ratio,
+        planned.trials,
+        planned.train.optimizer in ADAPTIVE,
     )
     rung, trials = search.next_trials(scores)
     while trials:

@@ -28,7 +28,9 @@ def rows_by_workers(
 
 
 def seconds_to_settle(
-    rows: Mapping[int, Row], recipes: Sequence[TunedRate], row: Row
+    rows: Mapping[int, Row],
+    recipes: Sequence[TunedRate],
+    row: Row,
 ) -> float | None:
     """Seconds of the trainings that would settle a row, one after another; None if that is unknown."""
     verdict = row.verdict

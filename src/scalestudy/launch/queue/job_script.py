@@ -272,7 +272,10 @@ def _binds(job: JobScript) -> Sequence[Path]:
 
 
 def container_command(
-    container: Container, binds: Sequence[Path], *, gpus: bool
+    container: Container,
+    binds: Sequence[Path],
+    *,
+    gpus: bool,
 ) -> list[str]:
     """Return words of bash that run a command in the container.
 

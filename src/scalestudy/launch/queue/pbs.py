@@ -78,7 +78,13 @@ class Pbs(Queue):
         "server shutting down",
     )
 
-    def failed(self, program: str, code: int, output: str, errors: str) -> str:
+    def failed(
+        self,
+        program: str,
+        code: int,
+        output: str,
+        errors: str,
+    ) -> str:
         """Raise the error of a failed command, unless it only reports forgotten jobs."""
         # qstat and qdel fail if one of several jobs is forgotten, although they have served the others.
         about_forgotten = [_is_about_forgotten(line) for line in _filled_lines(errors)]
@@ -111,7 +117,13 @@ class Pbs(Queue):
         details: dict[str, dict[str, Any]] = {}
         for ids in chunks(list(dict.fromkeys(jobs))):
             code, output, errors = self.run(
-                "qstat", *history, "-E", "-f", "-F", "json", *ids
+                "qstat",
+                *history,
+                "-E",
+                "-f",
+                "-F",
+                "json",
+                *ids,
             )
             if code != 0:
                 output = self.failed("qstat", code, output, errors)
@@ -126,7 +138,9 @@ class Pbs(Queue):
                 named.add(job.partition(".")[0])
             if left := [job for job in ids if job.partition(".")[0] not in named]:
                 raise QueueUnreachable(
-                    self.title, "qstat", f"no word of {len(left)} of {len(ids)} jobs"
+                    self.title,
+                    "qstat",
+                    f"no word of {len(left)} of {len(ids)} jobs",
                 )
             details |= shown
         return details

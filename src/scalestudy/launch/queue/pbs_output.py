@@ -26,10 +26,14 @@ STATES = {
 HOLDS = {
     "held by its user": Waiting("needs you", "held by you", "qrls {jobs}"),
     "held by the site": Waiting(
-        "needs the site", "held by an operator: ask your site", "qstat -f {jobs}"
+        "needs the site",
+        "held by an operator: ask your site",
+        "qstat -f {jobs}",
     ),
     "held for a dependency": Waiting(
-        "will start", "waits for another job", "qstat -f {jobs}"
+        "will start",
+        "waits for another job",
+        "qstat -f {jobs}",
     ),
 }
 """Meanings of the reasons of held jobs, as `job_view` gives them."""

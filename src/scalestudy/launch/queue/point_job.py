@@ -94,7 +94,10 @@ def layout(point: Point, site: Site) -> JobLayout:
     tasks = point.processes
     launch = point.launch
     nodes = site.machine().nodes(
-        tasks, launch.cpus_per_worker, launch.device, launch.workers_per_node
+        tasks,
+        launch.cpus_per_worker,
+        launch.device,
+        launch.workers_per_node,
     )
     tasks_per_node = -(-tasks // nodes)  # balanced: 6 workers on nodes of 4 are 3 + 3
     workers = point.traits.workers_at_once(point.workers)
@@ -172,7 +175,10 @@ def allocation(
 
 
 def _most_hours(
-    hours: Sequence[float], unit: str, requeues: int, submissions: Sequence[int]
+    hours: Sequence[float],
+    unit: str,
+    requeues: int,
+    submissions: Sequence[int],
 ) -> str:
     """Describe the hours of a start of each job, and those of all starts."""
     if not submissions:

@@ -74,7 +74,9 @@ def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
 
 
 def next_submissions(
-    overview: Overview, names: Sequence[str], options: Options
+    overview: Overview,
+    names: Sequence[str],
+    options: Options,
 ) -> tuple[dict[str, Submission], list[Note]]:
     """Plan the submissions of these points, in their order, with notes about points that are left out."""
     submissions: dict[str, Submission] = {}
@@ -124,7 +126,12 @@ def _resumable(run: RunFolder) -> bool:
 
 
 def job_script(
-    point: Point, script: Path, run: Path, site: Site, queue: Queue, submission: str
+    point: Point,
+    script: Path,
+    run: Path,
+    site: Site,
+    queue: Queue,
+    submission: str,
 ) -> str:
     """Return the job script of a point; `script` and `run` (its folder) are absolute paths."""
     name = f"{point.study}-{point.name}"
@@ -230,7 +237,10 @@ def _job_of(queue: Queue, mark: str) -> str | None:
 
 
 def _run(
-    folder: StudyFolder, point: Point, submission: Submission, undo: ExitStack
+    folder: StudyFolder,
+    point: Point,
+    submission: Submission,
+    undo: ExitStack,
 ) -> RunFolder:
     """Return the folder of a new run, or that of a run to continue, cleared of its last job's files."""
     run = submission.resume
@@ -305,7 +315,10 @@ class QueueLauncher:
         refuse_missing_software(points, images=True)
 
     def start(
-        self, folder: StudyFolder, points: Sequence[Point], options: Options
+        self,
+        folder: StudyFolder,
+        points: Sequence[Point],
+        options: Options,
     ) -> Generator[Step, None, None]:
         """Submit the points that are not done, queued or running, and were not submitted too often.
 
@@ -317,7 +330,9 @@ class QueueLauncher:
         """
         overview = study_status(folder, must=True)
         submissions, notes = next_submissions(
-            overview, [point.name for point in points], options
+            overview,
+            [point.name for point in points],
+            options,
         )
         yield from notes
         wanted = [point for point in points if point.name in submissions]
@@ -379,7 +394,10 @@ class QueueLauncher:
         if submissions:
             yield Note(
                 self._allocation(
-                    site, [points[name] for name in submissions], submissions, options
+                    site,
+                    [points[name] for name in submissions],
+                    submissions,
+                    options,
                 )
             )
         scripts = self.scripts(
@@ -418,7 +436,9 @@ class QueueLauncher:
     ) -> dict[str, str]:
         """Return the job script of each point, as its next submission would be; see `dry_run`."""
         submissions, _ = next_submissions(
-            overview, list(points), replace(options, at_most=None)
+            overview,
+            list(points),
+            replace(options, at_most=None),
         )
         site, found = self._site(study, options), {}
         for name, point in points.items():
@@ -426,7 +446,12 @@ class QueueLauncher:
                 target.absolute() / "points" / name, submissions.get(name, Submission())
             )
             found[name] = job_script(
-                point, next(script_paths(target, name)), run, site, self.queue, "0" * 16
+                point,
+                next(script_paths(target, name)),
+                run,
+                site,
+                self.queue,
+                "0" * 16,
             )
         return found
 
@@ -476,7 +501,9 @@ class QueueLauncher:
         except UserError as error:
             where = study.place.of("launch.site", "launch.on", "launch")
             raise UserError(
-                error.expected, f"{error.received}{where}", error.action
+                error.expected,
+                f"{error.received}{where}",
+                error.action,
             ) from None
 
 

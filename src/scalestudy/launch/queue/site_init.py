@@ -64,7 +64,12 @@ def site_template(values: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> list[str]:
+def _key(
+    model: type[StrictModel],
+    key: str,
+    info: FieldInfo,
+    value: Any,
+) -> list[str]:
     """Return the lines of a key: its meaning, and its value, or a default or an example as a comment."""
     words = one_line(info.description)
     schema = model.model_json_schema()["properties"][key]

@@ -70,7 +70,9 @@ def seconds(text: str) -> int | None:
     if text.strip().lower() in ("infinite", "unlimited", "-1"):
         return None
     match = re.fullmatch(
-        r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?", text.strip(), re.ASCII
+        r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?",
+        text.strip(),
+        re.ASCII,
     )
     days, *parts = None, "0"
     if match is not None:
@@ -108,7 +110,9 @@ def memory_bytes(text: str) -> int:
         ValueError: If the text has another form.
     """
     match = re.fullmatch(
-        r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip(), re.IGNORECASE | re.ASCII
+        r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?",
+        text.strip(),
+        re.IGNORECASE | re.ASCII,
     )
     if match is None:
         raise ValueError('an amount of memory such as "180G"')
@@ -340,7 +344,10 @@ class Site(StrictModel):
     def machine(self) -> Machine:
         """Return the description of its nodes."""
         return Machine(
-            self.gpus_per_node, self.cpus_per_node, True, self.tasks_per_node
+            self.gpus_per_node,
+            self.cpus_per_node,
+            True,
+            self.tasks_per_node,
         )
 
 
@@ -430,7 +437,10 @@ def billing_unit(folder: StudyFolder) -> Bill | None:
 
 
 def _refuse_unknown(
-    table: dict[str, Any], model: type[Any], prefix: str, place: KeyLines
+    table: dict[str, Any],
+    model: type[Any],
+    prefix: str,
+    place: KeyLines,
 ) -> None:
     owner = "a site profile"
     if prefix:

@@ -105,7 +105,10 @@ class Slurm(Queue):
     )
 
     def environment(
-        self, variables: Mapping[str, str], *, submitting: bool
+        self,
+        variables: Mapping[str, str],
+        *,
+        submitting: bool,
     ) -> dict[str, str]:
         """Return the variables of a command, without those that would change its output.
 
@@ -122,11 +125,19 @@ class Slurm(Queue):
                 kept[name] = value
         return kept
 
-    def failed(self, program: str, code: int, output: str, errors: str) -> str:
+    def failed(
+        self,
+        program: str,
+        code: int,
+        output: str,
+        errors: str,
+    ) -> str:
         """Raise the error of a failed command; without a slurm.conf there is no cluster (QueueAbsent)."""
         if "configuration source" in (errors or output):
             raise QueueAbsent(
-                self.title, program, "commands that know of no cluster (no slurm.conf)"
+                self.title,
+                program,
+                "commands that know of no cluster (no slurm.conf)",
             )
         return super().failed(program, code, output, errors)
 
@@ -233,7 +244,13 @@ class Slurm(Queue):
         user = f"user={getpass.getuser()}"
         try:
             text = self.call(
-                "sacctmgr", "-n", "-P", "show", "assoc", user, "format=Account"
+                "sacctmgr",
+                "-n",
+                "-P",
+                "show",
+                "assoc",
+                user,
+                "format=Account",
             )
         except QUEUE_ERRORS:
             return []

@@ -56,7 +56,12 @@ class Wrapper:
             not even after a preemption.
     """
 
-    def __init__(self, queue: Queue, folder: Path, requeues: int) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        folder: Path,
+        requeues: int,
+    ) -> None:
         self._queue, self._folder = queue, folder
         self._most = 0
         if queue.requeues:
@@ -197,7 +202,10 @@ class Wrapper:
         except ScalestudyError:  # the ranks will report it
             return None
         return HangDetector(
-            self._run, point.processes, point.launch.progress_timeout, every=HANG_EVERY
+            self._run,
+            point.processes,
+            point.launch.progress_timeout,
+            every=HANG_EVERY,
         )
 
     def _judge(self, code: int) -> int | None:
@@ -238,7 +246,9 @@ class Wrapper:
         if number <= self._most:
             # Before the queue is asked, which may end this process while it answers.
             write_atomically(
-                self._folder / "requeues", f"{number} of {self._most}\n", durable=False
+                self._folder / "requeues",
+                f"{number} of {self._most}\n",
+                durable=False,
             )
             _say(f"{words}; queued again ({number} of {self._most})")
             if self._queue.requeue():
