@@ -188,6 +188,17 @@ def test_where_they_differ_or_modules_are_brought_a_new_python_starts(tmp_path):
     )
 
 
+def test_an_interpreter_that_a_test_puts_in_its_place_is_started(tmp_path, monkeypatch):
+    stand_in = tmp_path / "python"
+    stand_in.write_text('#!/bin/sh\necho "$1"\n')
+    stand_in.chmod(0o755)
+    assert is_fork()
+    monkeypatch.setattr(sys, "executable", str(stand_in))
+    process = start(python=sys.executable)
+    output, _ = process.communicate(timeout=600)
+    assert (output, process.returncode) == (f"{TELL}\n", 0)
+
+
 @pytest.mark.slow
 @pytest.mark.new_python
 def test_a_test_can_ask_for_new_pythons():

@@ -268,12 +268,12 @@ def shared(tmp_path: Path, template: Path, evil: Path) -> Callable[[str], Path]:
     return make
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("field", FIELDS)
-def test_no_command_runs_what_a_record_names(
-    call, shared, evil, template, tmp_path, monkeypatch, field: str, command: str
-) -> None:
-    folder, out = shared(field), tmp_path / "out"
+@pytest.fixture
+def call_on(
+    call, evil, template, tmp_path, monkeypatch
+) -> Callable[[str, Path], tuple[int, str, str]]:
+    """Return call_on(command, folder): a command of `COMMANDS` on the results of a study."""
+    out = tmp_path / "out"
     out.mkdir()
     (tmp_path / "script.py").write_text("import torch\n")
     Image.new("L", (8, 8)).save(tmp_path / "image.png")
@@ -282,16 +282,6 @@ def test_no_command_runs_what_a_record_names(
     )
     (tmp_path / "own.toml").write_text("cpus_per_node = 4\n")
     (tmp_path / "queued.toml").write_text(queued)
-    places = {
-        "S": folder,
-        "STUDY": template / "study.toml",
-        "QUEUED": tmp_path / "queued.toml",
-        "SCRIPT": tmp_path / "script.py",
-        "DATA": "digits",
-        "IMAGES": tmp_path / "image.png",
-    }
-    if command == "run, a point to run":
-        shutil.rmtree(folder / "points" / "mirrored-w2-s0", ignore_errors=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(template / "cache"))
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
     # What a report draws decides nothing, and takes longer than all else.
@@ -300,15 +290,54 @@ def test_no_command_runs_what_a_record_names(
     monkeypatch.setattr("scalestudy.report.figure.Picture.pdf", b"")
     monkeypatch.setattr("scalestudy.report.write_document._vega", lambda: "")
     monkeypatch.chdir(tmp_path)
-    code, said, wrong = call(
-        *(
-            str(places.get(word, word)).replace("OUT", str(out))
-            for word in COMMANDS[command]
-        )
-    )
+
+    def run(command: str, folder: Path) -> tuple[int, str, str]:
+        if command == "run, a point to run":
+            shutil.rmtree(folder / "points" / "mirrored-w2-s0", ignore_errors=True)
+        places = {
+            "S": folder,
+            "STUDY": template / "study.toml",
+            "QUEUED": tmp_path / "queued.toml",
+            "SCRIPT": tmp_path / "script.py",
+            "DATA": "digits",
+            "IMAGES": tmp_path / "image.png",
+        }
+        words = []
+        for word in COMMANDS[command]:
+            words.append(str(places.get(word, word)).replace("OUT", str(out)))
+        return call(*words)
+
+    return run
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("field", FIELDS)
+def test_no_command_runs_what_a_record_names(
+    call_on, shared, evil, field: str, command: str
+) -> None:
+    code, said, wrong = call_on(command, shared(field))
     assert not (evil / "mark").exists(), said + wrong
     assert code != 70, wrong
     assert "Traceback" not in wrong
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run, a point to run",
+        "diagnose",
+        "model evaluate",
+        "model evaluate --data",
+        "model predict",
+        "model samples",
+        "model export",
+    ],
+)
+def test_what_a_command_starts_is_looked_at(call_on, template, tmp_path, evil, command):
+    folder = tmp_path / "shared"
+    shutil.copytree(template / "shared", folder)
+    call_on(command, folder)
+    assert (evil / "started").exists()
 
 
 def test_the_payloads_would_leave_their_mark(evil) -> None:

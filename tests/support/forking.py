@@ -83,6 +83,8 @@ READ_AT_IMPORT = re.compile(
 and TF_CPP_MIN_LOG_LEVEL only selects messages."""
 NAMED = ("ZMQbg", "jemalloc", "polars", "tokio")
 """Names of threads by which a notebook's kernel talks, and reads tables."""
+PYTHON = sys.executable
+"""The Python of the tests. A test may give `sys.executable` another value, to see what is started in its place."""
 GPU = Path("/dev/nvidia0")
 """The device file of the first GPU."""
 SECRET = re.compile(r"token|secret|key|password|license", re.IGNORECASE)
@@ -143,9 +145,7 @@ def start_of(call: Mapping[str, Any]) -> PythonStart | None:
     ):
         return None
     words = [os.fspath(word) for word in call["args"]]
-    if words[:1] != [sys.executable] or not all(
-        isinstance(word, str) for word in words
-    ):
+    if words[:1] != [PYTHON] or not all(isinstance(word, str) for word in words):
         return None
     safe, words = words[1:2] == ["-P"], words[2:] if words[1:2] == ["-P"] else words[1:]
     module, file = "", ""
@@ -162,7 +162,7 @@ def start_of(call: Mapping[str, Any]) -> PythonStart | None:
     ):
         return None
     return PythonStart(
-        python=sys.executable,
+        python=PYTHON,
         safe=safe,
         module=module,
         file=file,
@@ -323,7 +323,7 @@ class _Server:
             os.set_inheritable(other.fileno(), True)
             self._process = _NEW(
                 [
-                    sys.executable,
+                    PYTHON,
                     "-m",
                     "fork_server",
                     str(other.fileno()),
