@@ -24,6 +24,7 @@ from scalestudy.features.proposal.subject import RequestOptions, subject_of
 from scalestudy.launch import local_run as run
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.launcher import Options
+from scalestudy.launch.study_status import study_status
 from scalestudy.report.formats import to_csv
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
@@ -391,7 +392,8 @@ def test_failed_trainings_are_part_of_the_budget(request_, launcher):
     launcher.fail = {f"native-w2-s{seed}" for seed in range(40)}
     rows = RowPoints.of(plan_study(request_))
     decided(request_)
-    known = rows.known(plan_study(request_))
+    plan = plan_study(request_)
+    known = rows.known(plan, study_status(plan.existing))
     trained = [point for point in launcher.points if not point.timing]
     failed = [point for point in trained if point.name in launcher.fail]
     assert failed
@@ -415,12 +417,9 @@ def test_the_efficiency_of_the_plan_is_that_of_policy_and_report(request_, launc
     result = decided(request_of(file))
     assert result.advice.decision.choice.workers == 1
     assert result.advice.decision.target == 0.95
-    assert (
-        RowPoints.of(plan_study(request_of(file)))
-        .known(plan_study(request_of(file)))
-        .target
-        == 0.95
-    )
+    plan = plan_study(request_of(file))
+    known = RowPoints.of(plan).known(plan, study_status(plan.existing))
+    assert known.target == 0.95
 
 
 def test_what_was_timed_and_what_was_trained_are_counted_apart(request_, launcher):

@@ -143,7 +143,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
 
 def state_of(study: Path, folder: StudyFolder) -> tuple[str, str]:
     """State and reason of the point that varies; `run` and `status` must agree on both."""
-    before = plan_study(request_of(study), must=False).overview.of(VARIES)
+    before = plan_study(request_of(study), dry=True).overview.of(VARIES)
     after = study_status(folder).of(VARIES)
     assert (after.state, after.reason) == (before.state, before.reason)
     return after.state, after.reason

@@ -253,12 +253,12 @@ def plan_study(
     request: Request,
     options: Options | None = None,
     *,
-    must: bool = True,
+    dry: bool = False,
     listener: Listener | None = None,
 ) -> Plan:
     """Check the task, the site, the points and the folder, before data and queue are needed.
 
-    `must` tells whether a queue must answer.
+    For a `dry` run, a queue need not answer, and its answers are not recorded.
 
     Raises:
         UserError: The first thing that is wrong. Nothing is written.
@@ -291,7 +291,11 @@ def plan_study(
     existing = StudyFolder.check(request.target, study, points)
     if existing:
         order = existing.order
-        overview = study_status(existing, must=must and launcher.detached)
+        overview = study_status(
+            existing,
+            must=launcher.detached and not dry,
+            record=not dry,
+        )
     else:
         order, overview = RunOrder.drawn_from(request.text), Overview([])
     return Plan(

@@ -16,9 +16,8 @@ from scalestudy.analysis.sequential import LOOKS
 from scalestudy.app.plan import Plan
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
-from scalestudy.launch.launcher import PointStatus
+from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.launch.queue.site_profile import billing_unit
-from scalestudy.launch.study_status import study_status
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
@@ -85,8 +84,8 @@ class RowPoints:
             points.append(point.model_copy(update={"why": step.why}))
         return points
 
-    def known(self, plan: Plan) -> Known:
-        """What the study has found so far.
+    def known(self, plan: Plan, overview: Overview) -> Known:
+        """What the study has found so far; `overview` is the state of all points in its folder.
 
         Raises:
             UserError: Runs with the same settings trained different models.
@@ -94,7 +93,6 @@ class RowPoints:
         folder, study, bill = plan.results(), plan.study, bill_of(plan)
         if folder is None:
             return self.found(study, measure_rows(RunsByRow()), [], bill, None)
-        overview = study_status(folder)
         findings = read_study(folder, plan=study.plan, overview=overview)
         if any(MODEL in key.swept for key in findings.measures.groups):
             raise UserError(
@@ -138,7 +136,7 @@ class RowPoints:
                 if timing:
                     of_timings += cost
             if folder is not None:
-                lost = _lost_seconds(folder.runs(status.name), expected[key])
+                lost = _lost_seconds(folder.runs(status.name), status, expected[key])
                 spent += units[key] * lost
         computed = _cost_of_timings(measures, units)
         share = 1.0
@@ -195,11 +193,19 @@ def _mean_wall(measures: Measures, key: Key) -> float:
     return measures.wall_seconds.mean(key).value or 0.0
 
 
-def _lost_seconds(runs: Sequence[RunFolder], expected: float) -> float:
+def _lost_seconds(
+    runs: Sequence[RunFolder], status: PointStatus, expected: float
+) -> float:
     """Seconds of runs that ended without a result: as recorded, else those of a training."""
     lost = 0.0
     for run in runs:
-        if run.result() is not None or run.failure() is None:
+        if run.result() is not None:
+            continue
+        failure = run.failure()
+        if failure is None and run == status.run:
+            # A dry run does not record what only the queue knows.
+            failure = status.failure
+        if failure is None:
             continue
         starts = [rank.began for rank in run.ranks() if rank.began is not None]
         progress = run.progress()

@@ -128,7 +128,7 @@ def dry_run(
         UserError: Something in the study is wrong, or its points cannot run here.
     """
     listener = listener or Listener()
-    plan = plan_study(request, options, must=False, listener=listener)
+    plan = plan_study(request, options, dry=True, listener=listener)
     ready = plan.dry_run_points(plan.todo(), listener)
     check_task_files(ready.values(), listener)
     plan.launcher.refuse(list(ready.values()))
@@ -174,7 +174,7 @@ def job_scripts(
     Raises:
         UserError: There is no such point, or its script cannot be written.
     """
-    plan = plan_study(request, options, must=False, listener=listener)
+    plan = plan_study(request, options, dry=True, listener=listener)
     assert isinstance(plan.launcher, QueueLauncher)
     points = []
     for known in plan.order.arrange(plan.points):

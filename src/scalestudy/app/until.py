@@ -76,7 +76,8 @@ def run_until(
     if plan.todo():
         run_points(plan, listener)
     while True:
-        step = next_runs(rows.known(plan), limits, until)
+        overview = _overview_of_all(plan)
+        step = next_runs(rows.known(plan, overview), limits, until)
         if isinstance(step, Ended):
             break
         listener.next_runs(describe_batch(step))
@@ -85,8 +86,8 @@ def run_until(
         # The folder holds all points that were chosen; only the new ones are to be run.
         plan = plan.with_points(chosen, _overview(plan, new))
         run_points(plan, listener)
-    listener.note(ending(step, until, _findings(plan)))
-    overview = _overview(plan, chosen)
+    listener.note(ending(step, until, _findings(plan, overview)))
+    overview = overview.over(chosen)
     for status in (*overview.failed, *overview.damaged):
         listener.failed(status)
     return reported(request, overview, listener, report=report)
@@ -105,14 +106,15 @@ def dry_run_until(
     Raises:
         UserError: Something in the study is wrong.
     """
-    plan = plan_study(request, options, must=False, listener=listener)
+    plan = plan_study(request, options, dry=True, listener=listener)
     rows = RowPoints.of(plan)
-    begun = rows.begun(plan)
-    plan = plan.with_points(begun, _overview(plan, begun))
-    known = rows.known(plan)
+    overview = Overview([])
+    if plan.existing is not None:
+        overview = study_status(plan.existing, record=False)
+    known = rows.known(plan, overview)
     step = next_runs(known, limits, until)
     if isinstance(step, Ended):
-        yield ending(step, until, _findings(plan))
+        yield ending(step, until, _findings(plan, overview))
         return
     yield f"Next: {describe_batch(step)}"
     for point in rows.points_of(step):
@@ -177,15 +179,20 @@ def _expected(known: Known, limits: Limits, bill: Bill) -> str:
 
 def _overview(plan: Plan, points: list[Point]) -> Overview:
     """The state of these points, of which none may have been run."""
+    return _overview_of_all(plan).over(points)
+
+
+def _overview_of_all(plan: Plan) -> Overview:
+    """The state of all points in the folder of the study, which may not exist yet."""
     folder = plan.results()
     if folder is None:
-        return Overview([]).over(points)
-    return study_status(folder).over(points)
+        return Overview([])
+    return study_status(folder)
 
 
-def _findings(plan: Plan) -> Findings | None:
+def _findings(plan: Plan, overview: Overview) -> Findings | None:
     """What the study has found so far; None if nothing was run."""
     folder = plan.results()
     if folder is None:
         return None
-    return read_study(folder, plan=plan.study.plan)
+    return read_study(folder, plan=plan.study.plan, overview=overview)

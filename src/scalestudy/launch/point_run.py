@@ -42,6 +42,12 @@ class PointRun:
             job = run.job()
         return cls(point, decides.files, run, job, decides.result)
 
+    def with_answer(self, answer: JobRecord | Failure) -> Self:
+        """Return this run as it would be read if the queue's answer to its submission were recorded."""
+        if isinstance(answer, Failure):
+            return replace(self, files=replace(self.files, failure=answer))
+        return replace(self, job=answer)
+
     def open_job(self, queue: str) -> JobRecord | None:
         """Return the job to ask about: of a run that has not ended, or that failed and still seems alive."""
         if self.run is None or self.job is None or self.job.queue != queue:

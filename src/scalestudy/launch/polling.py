@@ -99,12 +99,13 @@ def poll(
     over: Collection[str] = (),
     progress: Mapping[str, float] | None = None,
     must: bool = False,
+    keep: bool = True,
 ) -> Answers:
     """Return the queue's answers about these jobs, and query it if they are older than the interval.
 
-    If the queue does not answer, the last answers are returned with the error. The answers are kept in the
-    study's folder. `over` are the jobs that have ended according to their files, `progress` is what they have
-    reported. With `must`, the queue is asked now, regardless of the interval.
+    If the queue does not answer, the last answers are returned with the error. `over` are the jobs that have
+    ended according to their files, `progress` is what they have reported. With `must`, the queue is asked now,
+    regardless of the interval. With `keep`, new answers are kept in the study's folder.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
@@ -124,6 +125,8 @@ def poll(
         answers = answers.unanswered(error.received, now=now)
     else:
         answers = answers.answered(views, now=now, progress=progress)
+    if not keep:
+        return answers
     with contextlib.suppress(OSError):
         # Not durable: if it is lost in a power failure, the queue is asked again.
         write_record(answers_file(folder, queue.name), answers, durable=False)

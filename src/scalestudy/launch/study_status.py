@@ -10,7 +10,7 @@ from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.launch.point_run import PointRun, StatusReading, queue_of, read_status
 from scalestudy.launch.polling import Answers, poll
 from scalestudy.launch.scheduler import QUEUE_ERRORS, Scheduler
-from scalestudy.launch.submissions import find_jobs, is_unanswered
+from scalestudy.launch.submissions import find_jobs, is_unanswered, record_jobs
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 
@@ -21,16 +21,19 @@ def study_status(
     must: bool = False,
     known: Overview | None = None,
     names: Sequence[str] | None = None,
+    record: bool = True,
 ) -> Overview:
     """Return the states of the points. A queue is asked about all jobs at once, at limited intervals.
 
-    What only the queue knows is recorded in the run folders, see `record_ends`.
+    With `record`, what only the queue knows is recorded in the run folders, see `record_ends`: a queue without
+    accounting forgets a job minutes after its end. Without, nothing is written, as for a dry run.
 
     Args:
         folder: The study.
         must: Ask the queue now, and raise if it does not answer.
         known: An earlier overview, whose finished points are not read again unless `names` has them.
         names: With `known`, the points that may have changed since; None for all.
+        record: Whether to write down what the queue answers.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
@@ -51,9 +54,23 @@ def study_status(
             # The package that provides this launcher is not installed here: the files must do.
             continue
         # First, since these jobs have no id to ask about yet.
-        runs |= _find_unanswered(folder, queue, runs.values(), must=must)
+        runs |= _find_unanswered(
+            folder,
+            queue,
+            runs.values(),
+            must=must,
+            record=record,
+        )
         open_jobs = _open_jobs(runs.values(), name)
-        answer = _ask(folder, queue, open_jobs, runs.values(), now=now, must=must)
+        answer = _ask(
+            folder,
+            queue,
+            open_jobs,
+            runs.values(),
+            now=now,
+            must=must,
+            keep=record,
+        )
         answers[name] = answer
         if open_jobs:
             overview = Overview(
@@ -65,7 +82,8 @@ def study_status(
     if known is not None and names is not None and not answers:
         overview = replace(known, points=[])
     readings = {name: read_status(run, answers, now) for name, run in runs.items()}
-    record_ends(readings.values())
+    if record:
+        record_ends(readings.values())
     statuses |= {name: reading.status for name, reading in readings.items()}
     return replace(overview, points=[statuses[point.name] for point in points])
 
@@ -137,6 +155,7 @@ def _ask(
     *,
     now: float,
     must: bool,
+    keep: bool,
 ) -> Answers:
     """Return the queue's answers about these jobs, with what their files say meanwhile."""
     over: list[str] = []
@@ -161,6 +180,7 @@ def _ask(
         cluster=cluster,
         over=over,
         progress=progress,
+        keep=keep,
     )
 
 
@@ -170,8 +190,9 @@ def _find_unanswered(
     runs: Iterable[PointRun],
     *,
     must: bool,
+    record: bool,
 ) -> Mapping[str, PointRun]:
-    """Find the jobs of runs whose submission was not answered; return these runs, read again."""
+    """Find the jobs of runs whose submission was not answered; return these runs with them."""
     points, lost = [], []
     for each in runs:
         if each.run is None or each.job is None or each.files.result:
@@ -181,10 +202,20 @@ def _find_unanswered(
             lost.append(each.run)
     if not lost:
         return {}
+    found = []
     try:
         with contextlib.suppress(OSError):
-            find_jobs(queue, lost)
+            found = find_jobs(queue, lost)
+            if record:
+                record_jobs(found)
     except QUEUE_ERRORS:
         if must:
             raise
-    return {point.name: PointRun.read(folder, point) for point in points}
+    read = {point.name: PointRun.read(folder, point) for point in points}
+    if record:
+        return read
+    unrecorded = {run.path: answer for run, answer in found}
+    for name, point_run in read.items():
+        if point_run.run is not None and point_run.run.path in unrecorded:
+            read[name] = point_run.with_answer(unrecorded[point_run.run.path])
+    return read

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from scalestudy.launch.scheduler import Scheduler
 from scalestudy.store.launcher_process import is_alive, is_recent
-from scalestudy.store.records import Failure
+from scalestudy.store.records import Failure, JobRecord
 from scalestudy.store.run_folder import RunFolder
 
 LOST = "LOST"
@@ -36,28 +36,43 @@ def is_unanswered(run: RunFolder) -> bool:
     )
 
 
-def find_jobs(queue: Scheduler, runs: Sequence[RunFolder]) -> None:
-    """Record the job id of each of these runs, or a failure if the queue has no job of it.
+def find_jobs(
+    queue: Scheduler, runs: Sequence[RunFolder]
+) -> list[tuple[RunFolder, JobRecord | Failure]]:
+    """Return the job of each of these runs, or a failure if the queue has no job of it. Nothing is written.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer.
-        OSError: If a folder cannot be written to.
     """
     jobs = queue.marked()
+    found: list[tuple[RunFolder, JobRecord | Failure]] = []
     for run in runs:
         record = run.job()
         if record is None or record.job:  # recorded meanwhile
             continue
         job = jobs.get(record.submission)
         if job is not None:
-            run.write_job(record.model_copy(update={"job": job}))
+            found.append((run, record.model_copy(update={"job": job})))
         else:
             reason = f"{queue.title} never took its job, and did not say so when it was submitted"
-            run.write_failure(
-                Failure(
-                    rank=None,
-                    exit_code=None,
-                    reason=reason,
-                    job_state=LOST,
-                )
+            failure = Failure(
+                rank=None,
+                exit_code=None,
+                reason=reason,
+                job_state=LOST,
             )
+            found.append((run, failure))
+    return found
+
+
+def record_jobs(found: Sequence[tuple[RunFolder, JobRecord | Failure]]) -> None:
+    """Record what `find_jobs` has found.
+
+    Raises:
+        OSError: If a folder cannot be written to.
+    """
+    for run, record in found:
+        if isinstance(record, Failure):
+            run.write_failure(record)
+        else:
+            run.write_job(record)

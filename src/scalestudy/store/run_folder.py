@@ -356,10 +356,6 @@ class RunFolder:
                 differing.append(name)
         return differing
 
-    def damaged(self, name: str) -> bool:
-        """Whether this deciding record exists but cannot be used."""
-        return _deciding(self.path, name).damaged
-
     def epochs(self) -> list[EpochRecord]:
         """Records of the epochs so far, without lines that cannot be parsed."""
         return [line.record for line in self.found_epochs() if line.record]

@@ -98,15 +98,6 @@ def how_it_failed(failure: Failure) -> State:
     return "failed"
 
 
-def finished_run(runs: Sequence[RunFolder]) -> tuple[RunFolder, Result] | None:
-    """The newest finished run of one point, from its runs, oldest first; None if there is none."""
-    for run in reversed(runs):
-        result = run.result()
-        if result is not None and not run.damaged("point.json"):
-            return run, result
-    return None
-
-
 @dataclass(frozen=True)
 class DecidingRun:
     """The run that determines the state of a point, with its files and, if it is done, its result."""

@@ -47,7 +47,7 @@ from scalestudy.store.record_file import read_record
 from scalestudy.store.records import EpochRecord, Failure, Progress, Result
 from scalestudy.store.result_fields import fields_of_point
 from scalestudy.store.run_folder import RunFolder, write_point
-from scalestudy.store.state import finished_run
+from scalestudy.store.state import read_deciding_run
 from scalestudy.store.study_folder import StudyFolder, default_folder
 from scalestudy.util.errors import RunError, UserError
 
@@ -526,10 +526,11 @@ class Recording:
     def _others(self) -> Iterator[tuple[RunFolder, Result]]:
         """Yield the finished runs of this script with the same arguments."""
         for point in self._study.points():
-            if point.swept == self._point.swept and (
-                found := finished_run(self._study.runs(point.name))
-            ):
-                yield found
+            if point.swept != self._point.swept:
+                continue
+            found = read_deciding_run(self._study.runs(point.name))
+            if found is not None and found.result is not None:
+                yield found.run, found.result
 
     def result(self, left: Sequence[Left]) -> None:
         """Write the result of the run.

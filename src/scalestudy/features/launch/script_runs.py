@@ -59,7 +59,7 @@ from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_
 from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 from scalestudy.store.records import Failure, Result
 from scalestudy.store.run_folder import RunFolder, write_point
-from scalestudy.store.state import finished_run
+from scalestudy.store.state import read_deciding_run
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.files import contents
@@ -255,10 +255,10 @@ def _result_of(script: Script) -> Result | None:
     path = folder_path(script_text(Path(script.file), script.arguments), script.out)
     if not path.exists():
         return None
-    finished = finished_run(StudyFolder.open(path).runs(script.point.name))
-    if finished is None:
+    found = read_deciding_run(StudyFolder.open(path).runs(script.point.name))
+    if found is None:
         return None
-    return finished[1]
+    return found.result
 
 
 def _note_unmeasured(script: Script, on_note: OnNote) -> None:
