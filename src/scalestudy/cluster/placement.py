@@ -45,10 +45,9 @@ class Placement:
                 f"rank {self.rank} of {self.size} (from {self.source})",
                 "Start all workers of a run with one launcher, and clear stale rank variables.",
             )
-        if (
-            not (0 <= self.local_rank < self.local_size <= self.size)
-            or self.local_rank > self.rank
-        ):
+        on_this_node = 0 <= self.local_rank < self.local_size <= self.size
+        # Ranks of a node are numbered in the order of all ranks.
+        if not on_this_node or self.local_rank > self.rank:
             raise UserError(
                 "a local rank that matches the rank and the number of processes",
                 f"local rank {self.local_rank} of {self.local_size} with rank {self.rank} of {self.size} "
@@ -66,11 +65,14 @@ class Placement:
         """Whether the launcher distributes the node's GPUs, so that this process sees only its own."""
         if self.gpus is None:
             return visible == 1 and self.source in DEALING
+        # Slurm deals them out with --gpus-per-task or --gpu-bind; without, each task sees all of its node.
         return 0 < visible < self.gpus
 
     def gpu_place(self, visible: int) -> int:
         """Return the index of this process's GPU among those that it sees."""
-        return 0 if self.deals_gpus(visible) else self.local_rank
+        if self.deals_gpus(visible):
+            return 0
+        return self.local_rank
 
 
 def check_placement(

@@ -19,8 +19,10 @@ def job_port(environment: Mapping[str, str]) -> int | None:
 
 def name_port(name: str) -> int:
     """Return the first port of a run, derived from a name that all its processes know."""
+    # Not hash(), which differs between processes.
     return _port_block(zlib.crc32(name.encode()))
 
 
 def _port_block(number: int) -> int:
+    # Numbers of jobs follow one another: neighbours on a node get different blocks.
     return FIRST_PORT + number % PORT_BLOCKS * PORT_BLOCK

@@ -50,7 +50,8 @@ def secret_set(
     try:
         yield
     finally:
-        if placement.rank == 0:  # by now all have connected, or never will
+        # By now all have connected, or never will.
+        if placement.rank == 0:
             (folder / SECRET_FILE).unlink(missing_ok=True)
 
 
@@ -63,6 +64,7 @@ def _shared(file: Path) -> str:
         # Never through a link, behind which another user may have put the file.
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
         with open(handle, encoding="ascii", errors="replace") as opened:
+            # Of the opened file: its name may lead to another by now.
             reason = foreign(os.fstat(opened.fileno()))
             text = opened.read(2 * BYTES + 1)
     except OSError as error:
@@ -84,12 +86,13 @@ def _write_first(file: Path) -> None:
     Raises:
         FileExistsError: If another process was first.
     """
-    handle, name = tempfile.mkstemp(
-        prefix=f"{SECRET_FILE}-", dir=file.parent
-    )  # only its owner can access it
+    # mkstemp's files can be accessed only by their owner.
+    handle, name = tempfile.mkstemp(prefix=f"{SECRET_FILE}-", dir=file.parent)
     try:
         with open(handle, "w", encoding="ascii") as opened:
             opened.write(new_secret())
+        # Unlike a rename, a link replaces nothing: all processes take the secret of the first. Unlike an
+        # exclusive creation, it shows no file that is still empty.
         os.link(name, file)
     finally:
         os.unlink(name)
@@ -102,6 +105,7 @@ def meeting_in(
     variables: MutableMapping[str, str] = os.environ,
 ) -> Iterator[None]:
     """Within the context, `publish` and `published` use this folder, which all nodes see."""
+    # On one host, all meet at its loopback.
     if len(set(placement.hosts)) == 1:
         yield
         return
@@ -109,7 +113,8 @@ def meeting_in(
     try:
         yield
     finally:
-        if placement.rank == 0:  # by now all have connected, or never will
+        # By now all have connected, or never will.
+        if placement.rank == 0:
             forget_addresses(folder)
 
 
@@ -119,10 +124,10 @@ def publish(addresses: Sequence[str], placement: Placement) -> None:
     if folder is None:
         return
     file = Path(folder) / ADDRESSES.format(host=placement.hosts[0])
-    with contextlib.suppress(OSError):  # the others then use the host name
-        handle, name = tempfile.mkstemp(
-            prefix=f"{file.name}-", dir=folder
-        )  # only its owner can access it
+    # Without the file, the others use the host name.
+    with contextlib.suppress(OSError):
+        # mkstemp's files can be accessed only by their owner.
+        handle, name = tempfile.mkstemp(prefix=f"{file.name}-", dir=folder)
         with open(handle, "w", encoding="ascii") as opened:
             opened.write("\n".join(addresses))
         os.replace(name, file)
@@ -137,6 +142,7 @@ def published(placement: Placement) -> list[str]:
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
         with open(handle, encoding="ascii") as opened:
+            # The others connect to whatever stands in it.
             if foreign(os.fstat(opened.fileno())):
                 return []
             return opened.read().split()

@@ -64,18 +64,25 @@ class Variables:
         Raises:
             UserError: If it is missing or anything else.
         """
-        found = [name for name in names if name in self._environment]
-        name = (found or names)[0]
+        # If none is set, the first is named in the error.
+        name = names[0]
+        for candidate in names:
+            if candidate in self._environment:
+                name = candidate
+                break
         value = self._environment.get(name, "").strip()
+        # isdigit alone accepts digits of other scripts.
         if not (value.isascii() and value.isdigit()):
             raise self._refused(f"a whole number in {name} (from {self._source})", name)
         return int(value)
 
     def _refused(self, expected: str, name: str) -> UserError:
-        value = self._environment.get(name)
+        received = "nothing"
+        if name in self._environment:
+            received = repr(self._environment[name])
         return UserError(
             expected,
-            "nothing" if value is None else repr(value),
+            received,
             "Start all workers with one launcher, and do not set its variables by hand.",
         )
 
@@ -110,6 +117,7 @@ def resolve(environment: Environment) -> Placement:
             placements.append(placement)
     step = slurm(environment)
     if step is not None:
+        # As of mpirun's daemons. A step of one rank per node looks alike, and has no inner launcher.
         one_task_per_node = len(set(step.hosts)) == step.size
         if not (placements and one_task_per_node):
             placements.append(step)
@@ -122,6 +130,7 @@ def resolve(environment: Environment) -> Placement:
                 f"rank {first.rank} of {first.size} from {first.source}, "
                 f"rank {other.rank} of {other.size} from {other.source}"
             )
+    # They agree on the rank; not all know the hosts, which a strategy with addresses needs.
     for placement in placements:
         if all(placement.hosts):
             return placement
@@ -133,6 +142,7 @@ def torchrun(environment: Environment) -> Placement | None:
 
     On several nodes, only the first node's host is known, unless the launcher sets `HOSTS`.
     """
+    # With one of both, the other is missed by name.
     if "RANK" not in environment and "WORLD_SIZE" not in environment:
         return None
     number = Variables(environment, "torchrun").number
@@ -147,15 +157,19 @@ def torchrun(environment: Environment) -> Placement | None:
         hosts = (first_host, *[""] * (size - 1))
     if HOSTS in environment:
         hosts = tuple(environment[HOSTS].split(","))
+    local_rank = number("LOCAL_RANK")
+    port = None
+    if "MASTER_PORT" in environment:
+        port = number("MASTER_PORT")
     return Placement(
         rank,
         size,
-        number("LOCAL_RANK"),
+        local_rank,
         local_size,
         node,
         hosts,
         "torchrun",
-        port=number("MASTER_PORT") if "MASTER_PORT" in environment else None,
+        port=port,
     )
 
 
@@ -177,6 +191,7 @@ def openmpi(environment: Environment) -> Placement | None:
     if "SLURM_JOB_NODELIST" in environment:
         nodes = expand_hosts(environment["SLURM_JOB_NODELIST"])
     host = environment.get("SLURMD_NODENAME") or socket.gethostname()
+    # Unknown rather than wrong: `mpirun --map-by node` deals ranks out in turns.
     node, hosts = None, ("",) * size
     blocks = _blocks(nodes, host, rank - local_rank, size, local_size)
     if blocks is not None:
@@ -230,6 +245,7 @@ def pbs_nodes(environment: Environment) -> Sequence[str]:
             nodes = Path(environment["PBS_NODEFILE"]).read_text().split()
         except OSError:
             return ()
+    # The file of PBS names a node once for each rank on it.
     return list(dict.fromkeys(nodes))
 
 
@@ -278,11 +294,11 @@ def slurm(environment: Environment) -> Placement | None:
         return None
     variables = Variables(environment, "slurm")
     rank = variables.number("SLURM_PROCID")
-    size = variables.number(
-        "SLURM_STEP_NUM_TASKS"
-        if "SLURM_STEP_NUM_TASKS" in environment
-        else "SLURM_NTASKS"
-    )
+    # The job's number, unless the step has another.
+    counted = "SLURM_NTASKS"
+    if "SLURM_STEP_NUM_TASKS" in environment:
+        counted = "SLURM_STEP_NUM_TASKS"
+    size = variables.number(counted)
     hosts = expand_hosts(variables.text("SLURM_STEP_NODELIST"))
     counts = tasks_per_node(variables.text("SLURM_STEP_TASKS_PER_NODE"))
     if len(hosts) != len(counts) or sum(counts) != size or rank >= size:
@@ -322,7 +338,9 @@ def slurm(environment: Environment) -> Placement | None:
 
 def _distribute(counts: Sequence[int], distribution: str) -> list[int]:
     """Return the node of each task, by rank."""
+    # "block:cyclic,Pack": only the first word is about nodes, the others about sockets and cores.
     order = distribution.partition(",")[0].partition(":")[0]
+    # With one node, or one task on each, every order is the same.
     if order != "block" and len(counts) > 1 and max(counts) > 1:
         raise UserError(
             "tasks distributed over nodes in blocks",

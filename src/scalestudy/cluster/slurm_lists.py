@@ -9,6 +9,8 @@ from scalestudy.util.errors import UserError
 
 Item = TypeVar("Item")
 
+# Expanded here, in Slurm's order: TensorFlow's resolver sorts names as text, so that node10 comes before node2,
+# and ranks and addresses disagree.
 _RANGES = r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*"
 _ELEMENT = re.compile(rf"(?:[A-Za-z0-9._-]|\[{_RANGES}\])+", re.ASCII)
 _LIST = re.compile(rf"[,\s]*(?:{_ELEMENT.pattern}(?:[,\s]+|$))*", re.ASCII)
@@ -32,10 +34,12 @@ def expand_hosts(text: str) -> list[str]:
         plain = parts[::2]
         brackets = [_numbers(part, text) for part in parts[1::2]]
         # `product` varies its last argument fastest: all but the last bracket are given in reverse.
-        for chosen in itertools.product(*_all_but_last_reversed(brackets)):
-            numbers = _all_but_last_reversed(chosen)
+        in_order = _all_but_last_reversed(brackets)
+        for chosen in itertools.product(*in_order):
+            # There is one plain part more than brackets; it may be empty.
+            numbers = [*_all_but_last_reversed(chosen), ""]
             host = ""
-            for part, number in zip(plain, [*numbers, ""], strict=True):
+            for part, number in zip(plain, numbers, strict=True):
                 host += part + number
             hosts.append(host)
     return hosts
@@ -49,10 +53,12 @@ def _numbers(bracket: str, text: str) -> list[str]:
     numbers: list[str] = []
     for part in bracket.split(","):
         low, _, high = part.partition("-")
-        first, last = int(low), int(high or low)
+        first = int(low)
+        last = int(high or low)
         if first > last:
             raise _malformed(f"the range {part!r} in {text!r}")
-        width = len(low)  # as Slurm: `05-12` keeps its zeros
+        # As Slurm: `05-12` keeps its zeros.
+        width = len(low)
         for number in range(first, last + 1):
             numbers.append(str(number).zfill(width))
     return numbers
@@ -77,6 +83,7 @@ def tasks_per_node(text: str) -> list[int]:
         match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part, re.ASCII)
         tasks = 0
         nodes = 0
+        # A count for no nodes, `2(x0)`, is malformed, too.
         if match:
             tasks = int(match[1])
             nodes = int(match[2] or 1)

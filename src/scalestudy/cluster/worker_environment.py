@@ -64,7 +64,11 @@ def process_environment(
     Raises:
         UserError: If the placement lacks what the rendezvous needs.
     """
-    wanted: dict[str, str | None] = dict(ORDER if gpus is None else showing(gpus))
+    wanted: dict[str, str | None] = {}
+    if gpus is None:
+        wanted |= ORDER
+    else:
+        wanted |= showing(gpus)
     wanted |= engine.environment(
         variables,
         gpus=gpus is None or bool(gpus),
@@ -99,7 +103,10 @@ def own_gpus(
         local_rank: Index among the processes of this node that see the same GPUs: `Placement.gpu_place`.
         devices: Number of GPUs that the process computes on.
     """
-    first = 0 if devices > 1 else local_rank
+    first = local_rank
+    # A process with several workers is the only one of its run on the node.
+    if devices > 1:
+        first = 0
     return dealt(variables, gpus, range(first, first + devices))
 
 
@@ -152,7 +159,9 @@ def keeps_own_log(placement: "Placement", variables: Mapping[str, str]) -> bool:
 
 def assignment(uuids: Sequence[str]) -> dict[str, str]:
     """Return the variable that assigns these GPUs to the processes of a run; none without GPUs."""
-    return {ASSIGNED: ",".join(uuids)} if uuids else {}
+    if not uuids:
+        return {}
+    return {ASSIGNED: ",".join(uuids)}
 
 
 def assigned_gpus(variables: Mapping[str, str]) -> int | tuple[str, ...]:
@@ -164,7 +173,9 @@ def assigned_gpus(variables: Mapping[str, str]) -> int | tuple[str, ...]:
     value = variables.get(ASSIGNED, "").strip()
     if value.isascii() and value.isdigit():
         return int(value)
-    names = tuple(name.strip() for name in value.split(",")) if value else ()
+    names: tuple[str, ...] = ()
+    if value:
+        names = tuple(name.strip() for name in value.split(","))
     if not all(name.startswith(("GPU-", "MIG-")) for name in names):
         raise UserError(
             f"UUIDs of GPUs in {ASSIGNED}, or their number",
@@ -212,9 +223,12 @@ def refuse_missing(
         RunError: If GPUs are missing; the message names them, or the likely reason.
     """
     if isinstance(assigned, int):
-        asked = f"{assigned} GPUs" if assigned else "GPUs"
+        asked = "GPUs"
+        if assigned:
+            asked = f"{assigned} GPUs"
     else:
         asked = ", ".join(assigned)
+        # Never replaced by another GPU, which another run may have reserved.
         lost = sorted(set(assigned) - _uuids_here())
         if lost:
             raise RunError(

@@ -17,6 +17,7 @@ NOT_BUSY = ("idle", "iowait", "guest", "guest_nice")
 
 def granted() -> list[int]:
     """Return the logical CPUs that this process may run on; all if the system does not provide them."""
+    # Not os.cpu_count(), which counts the machine's: Slurm and taskset grant fewer.
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
@@ -52,6 +53,7 @@ def pinned_to(cpus: Iterable[int]) -> Iterator[None]:
 
 def cpu_model() -> str:
     """Return the name of the processor."""
+    # On Linux, platform.processor() is empty or only the architecture.
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
         for line in lines:
             name, _, value = line.partition(":")
@@ -89,6 +91,7 @@ def deal_cores(
         deal(gpu, [cpu for cpu in left if cpu in near[gpu]])
     for gpu in every_gpu:
         deal(gpu, left)
+    # In the order of `granted`, whose neighbours are threads of one core.
     order = list(granted).index
     return [sorted(share, key=order) for share in dealt]
 
@@ -118,6 +121,7 @@ def use_by_others(cores: Collection[int]) -> tuple[float, float]:
     own = os.times()
     now = time.monotonic()
     busy = _busy(cores)
+    # The kernel adds a child's time to its parent's only once it has been waited for.
     return now, busy - own.children_user - own.children_system
 
 

@@ -96,6 +96,7 @@ def read_gpus() -> list[Gpu]:
 def open_devices(nvml: Library) -> list[tuple[Gpu, Handle]]:
     """Return all GPUs that can be opened, with their NVML handles. GPUs that fail are skipped."""
     gpus: list[tuple[Gpu, Handle]] = []
+    # NVML's numbers have gaps where a cgroup hides GPUs; CUDA's have none.
     index = 0
     count = int(ask(nvml, "nvmlDeviceGetCount", otherwise=0))
     for number in range(count):
@@ -122,6 +123,7 @@ def _uuid(nvml: Library, handle: Handle) -> str:
     try:
         return text(nvml.nvmlDeviceGetUUID(handle))
     except nvml.NVMLError as error:
+        # A hidden or lost GPU must not be taken for one without a UUID.
         if error.value in (nvml.NVML_ERROR_NO_PERMISSION, nvml.NVML_ERROR_GPU_IS_LOST):
             raise
         return ""
@@ -159,8 +161,9 @@ def _instances(nvml: Library, handle: Handle, whole: Gpu) -> list[Gpu]:
     most = ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle, otherwise=0)
     for number in range(int(most)):
         part = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
+        # Slots for instances may be empty.
         if part is None:
-            continue  # slots for instances may be empty
+            continue
         uuid = ask(nvml, "nvmlDeviceGetUUID", part)
         if uuid is None:
             continue
@@ -230,7 +233,8 @@ def _find(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
         return gpu
     if not gpu.instances:
         return None
-    return gpu.instances[0]  # CUDA shows only the first instance
+    # CUDA shows only the first instance.
+    return gpu.instances[0]
 
 
 def _find_instance(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
@@ -264,6 +268,7 @@ def dealt(
     to; empty without NVML.
     """
     given = None
+    # Set but empty, the variable hides all GPUs and names none.
     if environment.get(VISIBLE):
         given = visible_names(environment)
     names = [gpu.uuid for gpu in gpus]
@@ -284,6 +289,7 @@ def dealt(
 
 def showing(names: Sequence[str]) -> dict[str, str]:
     """Return the variables of a process that sees only these GPUs; without names it sees none."""
+    # Said rather than left unset, in which case CUDA shows all GPUs.
     if not names:
         return {VISIBLE: NO_DEVICE}
     return {VISIBLE: ",".join(names), **ORDER}

@@ -31,15 +31,17 @@ class GpuLoad:
     """Samples the state of the GPUs with these UUIDs. A GPU that fails does not affect the others."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._nvml = library() if names else None
-        self._handles: list[Handle | None] = [None] * len(names)
-        if self._nvml is not None:
-            for index, name in enumerate(names):
-                self._handles[index] = ask(
-                    self._nvml,
-                    "nvmlDeviceGetHandleByUUID",
-                    name,
-                )
+        self._nvml: Library | None = None
+        # Without GPUs, the driver is not loaded.
+        if names:
+            self._nvml = library()
+        self._handles: list[Handle | None] = []
+        for name in names:
+            handle = None
+            if self._nvml is not None:
+                # By UUID: names in CUDA_VISIBLE_DEVICES may be no numbers.
+                handle = ask(self._nvml, "nvmlDeviceGetHandleByUUID", name)
+            self._handles.append(handle)
 
     def look(self) -> list[Load]:
         """Return a sample of each GPU, in the order of `names`."""
@@ -60,6 +62,7 @@ def _load(nvml: Library, handle: Handle) -> Load:
     memory = ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
     if memory is not None:
         load = load._replace(memory=int(memory.used), total=int(memory.total))
+    # NVML answers in thousandths.
     milliwatts = ask(nvml, "nvmlDeviceGetPowerUsage", handle)
     if milliwatts is not None:
         load = load._replace(power=milliwatts / 1e3)

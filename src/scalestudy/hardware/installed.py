@@ -56,6 +56,7 @@ class LibraryPath(NamedTuple):
 @functools.cache
 def package_libraries() -> dict[str, str]:
     """Return the folders of the libraries in NVIDIA's packages of this Python, by file name."""
+    # A namespace package: NVIDIA's packages share this folder, and none of them is imported.
     spec = importlib.util.find_spec("nvidia")
     if spec is None:
         return {}
@@ -95,6 +96,7 @@ def library_path(
 
 def _shadows(folder: str, own: Mapping[str, str], passed: Sequence[str]) -> bool:
     """Whether a library in this folder is found before that of a package, whose folder is not in `passed`."""
+    # Without the driver's library, no GPU could be used at all.
     if Path(folder, DRIVER_LIBRARY).exists():
         return False
     return any(own[name] not in passed for name in _held(folder, own))
@@ -111,7 +113,10 @@ def packages() -> dict[str, str]:
     """Return the versions of all packages by normalised name; of duplicates, the one that is imported."""
     found: dict[str, str] = {}
     for distribution in metadata.distributions():
-        name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"] or "").lower()
+        # The metadata of a broken installation has no name.
+        name = distribution.metadata["Name"] or ""
+        # As PEP 503 normalises names.
+        name = re.sub(r"[-_.]+", "-", name).lower()
         if name:
             found.setdefault(name, distribution.version)
     return dict(sorted(found.items()))
@@ -138,7 +143,9 @@ def identify(versions: Mapping[str, str], builds: Mapping[str, str]) -> str:
         if build:
             lines.append(f"{engine}-build=={build}")
     for name, version in sorted(versions.items()):
-        counted = _release(version) if name == "scalestudy" else version
+        counted = version
+        if name == "scalestudy":
+            counted = _release(version)
         lines.append(f"{name}=={counted}")
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:ID_DIGITS]
 
@@ -202,8 +209,12 @@ def describe_other(prefix: Path, variables: Mapping[str, str] | None = None) -> 
     )
     try:
         return Built(**json.loads(done.stdout))
+    # TypeError: an answer of another version, with other names.
     except (ValueError, TypeError) as error:
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        errors = done.stderr.strip().splitlines()
+        last = "no output"
+        if errors:
+            last = errors[-1]
         raise UserError(
             f"an environment with this version of Scalestudy in {prefix}",
             last,

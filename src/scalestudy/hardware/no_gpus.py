@@ -72,6 +72,7 @@ def why_not_listed(build: Build, words: tuple[str, str] | None) -> Reason:
             f"Install {instead} from the project's folder (DEVICE={device} environments/venv.sh does), or "
             'set device = "cpu".',
         )
+    # A driver serves all CUDA of its major version; see NVIDIA's notes on CUDA compatibility.
     served = driver_cuda()
     if served is not None and served[0] < int(build.cuda.partition(".")[0]):
         return Reason(

@@ -11,7 +11,9 @@ def library() -> Library | None:
     """Initialize NVML and return it; None without a driver."""
     import pynvml
 
-    return None if unavailable() else pynvml
+    if unavailable():
+        return None
+    return pynvml
 
 
 def unavailable() -> str:
@@ -34,13 +36,16 @@ def ask(
     """Return the result of a function, or `otherwise` if the driver, device or pynvml does not support it."""
     try:
         return getattr(nvml, function)(*arguments)
+    # AttributeError: a release of pynvml without this function.
     except (nvml.NVMLError, AttributeError):
         return otherwise
 
 
 def text(raw: bytes | str) -> str:
     """Return a string of pynvml as text; older releases return bytes."""
-    return raw.decode() if isinstance(raw, bytes) else raw
+    if isinstance(raw, bytes):
+        return raw.decode()
+    return raw
 
 
 def driver_version() -> str | None:
@@ -49,7 +54,9 @@ def driver_version() -> str | None:
     if nvml is None:
         return None
     version = ask(nvml, "nvmlSystemGetDriverVersion")
-    return None if version is None else text(version)
+    if version is None:
+        return None
+    return text(version)
 
 
 def driver_cuda() -> tuple[int, int] | None:

@@ -16,6 +16,7 @@ def memory_limit() -> int:
     limits = [int(psutil.virtual_memory().total)]
     for folder in _cgroups():
         for name in ("memory.max", "memory.limit_in_bytes"):
+            # ValueError: "max", without a limit.
             with contextlib.suppress(OSError, ValueError):
                 limits.append(int((folder / name).read_text()))
     return min(limits)
@@ -50,20 +51,21 @@ def count_oom_kills(text: str) -> int | None:
 
 def full_for(error: BaseException) -> str:
     """Name the full file systems for a "No space left on device" error without a file name; else ""."""
-    if (
-        not isinstance(error, OSError)
-        or error.errno != errno.ENOSPC
-        or error.filename is not None
-    ):
+    if not isinstance(error, OSError) or error.errno != errno.ENOSPC:
+        return ""
+    if error.filename is not None:
         return ""
     full = []
+    # Docker gives /dev/shm 64 MiB unless told otherwise.
     for folder in ("/dev/shm", tempfile.gettempdir(), os.getcwd()):
         with contextlib.suppress(OSError):
+            # For users without privileges: a part is reserved for root.
             if os.statvfs(folder).f_bavail == 0:
                 full.append(folder)
-    return (
-        f" ({', '.join(full)} {'is' if len(full) == 1 else 'are'} full)" if full else ""
-    )
+    if not full:
+        return ""
+    verb = "is" if len(full) == 1 else "are"
+    return f" ({', '.join(full)} {verb} full)"
 
 
 def _cgroups() -> list[Path]:
@@ -74,6 +76,7 @@ def _cgroups() -> list[Path]:
         return []
     found = []
     for line in lines:
+        # Version 2 has one line, without names of controllers; version 1 has one for each.
         _, controllers, path = line.split(":", 2)
         if controllers not in ("", "memory"):
             continue
@@ -88,6 +91,7 @@ def _cgroups() -> list[Path]:
 
 def exit_at_once(code: int) -> NoReturn:
     """End this process at once: threads of a framework may still wait for peers that have already left."""
+    # os._exit flushes nothing.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

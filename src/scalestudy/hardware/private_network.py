@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 READY = "ready"
+# From <linux/sched.h>, <linux/sockios.h>, <linux/if.h> and <linux/capability.h>: Python 3.11 has none of them.
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
 SET_INTERFACE_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
 CAPABILITY_VERSION = 0x20080522
@@ -60,14 +61,17 @@ def create_network() -> None:
     Raises:
         OSError: If this machine does not allow it.
     """
+    # Before `unshare`, after which both are 65534 until the maps are written.
     user, group = os.geteuid(), os.getegid()
     try:
         _call("unshare", NEW_NET)
     except PermissionError:
         _call("unshare", NEW_USER | NEW_NET)
+        # Without privileges, a map of groups is accepted only after this; see user_namespaces(7).
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    # A new network has a loopback that is down.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(
             any_socket,
@@ -84,15 +88,18 @@ def enter_network(process: int) -> None:
     Raises:
         OSError: If that process has ended or belongs to another user.
     """
+    # The user's comes first: it gives the right to enter the network; see setns(2).
     opened = {}
     for kind in NAMESPACES:
         there, here = f"/proc/{process}/ns/{kind}", f"/proc/self/ns/{kind}"
+        # Entering the user namespace that a process is in is refused.
         if not os.path.samefile(there, here):
             opened[kind] = os.open(there, os.O_RDONLY | os.O_CLOEXEC)
     for kind, handle in opened.items():
         _call("setns", handle, NAMESPACES[kind])
         os.close(handle)
-    if "user" in opened:  # entering one grants all capabilities in it
+    # Entering one grants all capabilities in it.
+    if "user" in opened:
         header, none = struct.pack("Ii", CAPABILITY_VERSION, 0), bytes(24)
         _call("capset", header, none)
 
@@ -101,14 +108,17 @@ def _call(name: str, *arguments: int | bytes) -> None:
     library = ctypes.CDLL(None, use_errno=True)
     if getattr(library, name)(*arguments) != 0:
         code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code)) if code else OSError(f"{name} failed")
+        if not code:
+            raise OSError(f"{name} failed")
+        raise OSError(code, os.strerror(code))
 
 
 def main() -> int:
     """Create a network and keep it until standard input is closed."""
     try:
         create_network()
-    except (OSError, AttributeError) as error:  # AttributeError: not on Linux
+    # AttributeError: not on Linux.
+    except (OSError, AttributeError) as error:
         print(getattr(error, "strerror", None) or error, flush=True)
         return 1
     print(READY, flush=True)

@@ -22,6 +22,7 @@ ENGINES: "Registry[EngineTraits]" = Registry("scalestudy.engines")
 DEFAULT = "tensorflow"
 
 
+# A protocol, since `cluster`, which has the placement, imports this package.
 class Process(Protocol):
     """A process among those of a run; a `Placement` implements it."""
 
@@ -74,7 +75,9 @@ class Collective:
     @property
     def needs(self) -> tuple[str, ...]:
         """What a study that uses it needs: its communication, or the rendezvous of its processes."""
-        need = self.communication or str(self.rendezvous and self.rendezvous.name)
+        need = self.communication
+        if not need:
+            need = str(self.rendezvous and self.rendezvous.name)
         return (need, *self.also)
 
     def of_use(self, *, gpu: bool) -> bool:
@@ -162,6 +165,7 @@ class EngineTraits:
     default_strategy: str
     model_suffixes: tuple[str, ...]
     strategies: tuple[Traits, ...] = ()
+    # Read-only, since all engines without a value of their own share it.
     export_forms: Mapping[str, str] = MappingProxyType({})
     across: str = ""
     requirements: tuple[Requirement, ...] = ()
@@ -236,7 +240,10 @@ class EngineTraits:
 
     def library(self, name: str) -> StrategyLibrary:
         """The library with this name; raises KeyError."""
-        return {library.name: library for library in self.libraries}[name]
+        for library in self.libraries:
+            if library.name == name:
+                return library
+        raise KeyError(name)
 
     def communications(self, strategy: str) -> tuple[str, ...]:
         """Values of `launch.communication` for a strategy that does the work; () if it has no choice."""
@@ -304,6 +311,7 @@ def find_engines(file: Path) -> list[str]:
     found = []
     for engine in ENGINES.items():
         modules = set(engine.script_modules)
+        # Its packages, Keras among them, which a script for another engine may import, too.
         if engine.name == DEFAULT:
             modules = set()
             for needed in engine.requirements:
@@ -318,7 +326,10 @@ def find_packages(file: Path) -> set[str]:
     tree = parse_or_none(file)
     if tree is None:
         return set()
-    return {name.partition(".")[0] for name in find_imports(tree)}
+    names = set()
+    for name in find_imports(tree):
+        names.add(name.partition(".")[0])
+    return names
 
 
 def label_of(name: str) -> str:
@@ -341,7 +352,10 @@ def package_labels() -> dict[str, str]:
 
 def collective(name: str) -> Collective:
     """The collective of any engine with this name; raises KeyError."""
-    return {way.name: way for way in all_collectives()}[name]
+    for way in all_collectives():
+        if way.name == name:
+            return way
+    raise KeyError(name)
 
 
 def all_collectives() -> list[Collective]:

@@ -9,6 +9,7 @@ from scalestudy.plugins.engines import all_strategies
 from scalestudy.plugins.traits import Traits
 from scalestudy.util.registry import Registry
 
+# A function, so that no engine is imported before a strategy is asked for.
 REGISTRY: Registry[Traits] = Registry("scalestudy.strategies", all_strategies)
 SCRIPT_STRATEGY = "ddp"
 """Strategy under which scripts run and are recorded; a script itself combines the gradients."""
@@ -35,10 +36,14 @@ def named(word: str) -> str | None:
 
     The class of a strategy is its name in Keras, TensorFlow, Horovod and PyTorch.
     """
-    last = word.rpartition(".")[2].partition("(")[0]
-    letters = re.sub(r"[^a-z]", "", last.lower()).removesuffix("strategy")
+    # `tf.distribute.MirroredStrategy()` and `mirrored_strategy` become `mirrored`.
+    last = word.rpartition(".")[2]
+    name = last.partition("(")[0]
+    letters = re.sub(r"[^a-z]", "", name.lower())
+    letters = letters.removesuffix("strategy")
     for row in REGISTRY.items():
-        if letters in (row.name.replace("-", ""), *row.aliases):
+        own = row.name.replace("-", "")
+        if letters == own or letters in row.aliases:
             return row.name
     return None
 
@@ -55,22 +60,30 @@ def references(engine: str | None) -> tuple[str, ...]:
     """
     names = []
     for row in REGISTRY.items():
-        if row.plain and engine in (None, row.engine):
+        is_of_engine = engine is None or engine == row.engine
+        if row.plain and is_of_engine:
             names.append(row.name)
     return tuple(names)
 
 
 def is_timed(name: str) -> bool:
     """Whether times of this strategy count for speed-up; True for a strategy that is not installed here."""
-    return name not in REGISTRY or traits(name).timed
+    # A record may come from an installation with other packages.
+    if name not in REGISTRY:
+        return True
+    return traits(name).timed
 
 
 def is_synchronous(name: str) -> bool:
     """Whether workers of this strategy take steps together; True for one that is not installed here."""
-    return name not in REGISTRY or traits(name).synchronous
+    if name not in REGISTRY:
+        return True
+    return traits(name).synchronous
 
 
 def position(name: str) -> int:
     """Place of a strategy in tables and legends; unknown ones come last."""
     names = REGISTRY.names()
-    return names.index(name) if name in names else len(names)
+    if name not in names:
+        return len(names)
+    return names.index(name)

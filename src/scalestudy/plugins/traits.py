@@ -98,11 +98,15 @@ class Traits:
 
     def processes_of(self, workers: int) -> int:
         """Number of processes of a run."""
-        return 1 if self.one_process else workers
+        if self.one_process:
+            return 1
+        return workers
 
     def workers_at_once(self, workers: int) -> int:
         """Workers of one process that compute at the same time, each on its own device and cores."""
-        return workers if self.one_process and not self.one_device else 1
+        if self.one_process and not self.one_device:
+            return workers
+        return 1
 
     def implementation(self, workers: int, nodes: int) -> str:
         """Name of the strategy that does the work."""
@@ -111,4 +115,6 @@ class Traits:
         one, on_one_node, across = self.stands_for
         if workers == 1:
             return one
-        return on_one_node if nodes == 1 else across
+        if nodes == 1:
+            return on_one_node
+        return across

@@ -46,10 +46,14 @@ class Answer(NamedTuple):
 
     def end(self) -> str:
         """How the process ended, in words, with the last line of its standard error."""
+        # As subprocess reports a signal.
         if self.code < 0:
             return f"its process was ended by {signal.Signals(-self.code).name}"
-        lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
-        return f"its process ended with exit code {self.code} and no answer: {(lines or ['no output'])[-1]}"
+        last = "no output"
+        for line in self.errors.splitlines():
+            if line.strip():
+                last = line.strip()
+        return f"its process ended with exit code {self.code} and no answer: {last}"
 
 
 def ask_module(
@@ -66,7 +70,8 @@ def ask_module(
     Raises:
         UserError, RunError: If the answer is one: {"expected", "received", "action", "code"}.
     """
-    # Capture standard error: messages of libraries would disturb the progress display.
+    # Capture standard error: messages of libraries would disturb the progress display. In a file, since a
+    # pipe that is not read meanwhile fills up, and its writer waits for ever.
     with (
         tempfile.TemporaryFile("w+", errors="replace") as errors,
         subprocess.Popen(
@@ -85,8 +90,10 @@ def ask_module(
             for line in _lines_of(process):
                 message = _message_of(line)
                 if "done" in message and on_progress is not None:
-                    on_progress(message["done"], max(message["all"], message["done"]))
-                answer = message or answer
+                    done = message["done"]
+                    on_progress(done, max(message["all"], done))
+                if message:
+                    answer = message
         finally:
             # Before `wait`, after which the id may be another's.
             os.killpg(process.pid, signal.SIGKILL)
@@ -94,7 +101,9 @@ def ask_module(
         errors.seek(0)
         error_output = errors.read()
     if "expected" in answer:
-        kind = RunError if answer.get("code") == RunError.exit_code else UserError
+        kind: type[ScalestudyError] = UserError
+        if answer.get("code") == RunError.exit_code:
+            kind = RunError
         raise kind(answer["expected"], answer["received"], answer["action"])
     return Answer(answer, code, error_output)
 
@@ -161,6 +170,7 @@ def answer_and_exit(
             "action": error.action,
         }
         message |= {"code": error.exit_code}
+    # SystemExit, since a user's file may call sys.exit().
     except (Exception, SystemExit) as error:
         message = {
             "expected": expected,
@@ -173,6 +183,7 @@ def answer_and_exit(
 
 def say(message: Mapping[str, Any]) -> None:
     """Print a message on a line of its own."""
+    # A user's code may have printed a line without an end.
     sys.stdout.write(f"\n{json.dumps({KEY: message}, default=os.fspath)}\n")
     sys.stdout.flush()
 
@@ -183,7 +194,8 @@ def end_with(parent: int) -> None:
         return
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended already
+    # The kernel says nothing of a parent that ended before the call.
+    if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -202,12 +214,19 @@ def _lines_of(process: "subprocess.Popen[bytes]") -> Iterator[str]:
     while left > 0:
         # Before reading: what an ended process printed is in the pipe by now.
         ended = has_ended(process.pid)
-        readable, _, _ = select.select([output], [], [], 0 if ended else POLL)
-        part = os.read(output, PIPE_BYTES) if readable else b""
+        wait = POLL
+        if ended:
+            wait = 0
+        readable, _, _ = select.select([output], [], [], wait)
+        part = b""
+        if readable:
+            part = os.read(output, PIPE_BYTES)
         if ended and not part:
             return
-        if readable and not part:  # it has closed its output, or is about to end
+        # It has closed its output, or is about to end: `select` would return at once.
+        if readable and not part:
             time.sleep(POLL)
+        # What it left behind may print for ever: no more is read than the pipe held at its end.
         if ended:
             left -= len(part)
         *lines, begun = (begun + part).split(b"\n")
@@ -216,9 +235,15 @@ def _lines_of(process: "subprocess.Popen[bytes]") -> Iterator[str]:
 
 
 def _message_of(line: str) -> dict[str, Any]:
+    """Return the content of a message; {} for a line that is none."""
     try:
         message = json.loads(line)
     except ValueError:
         return {}
-    content = message.get(KEY) if isinstance(message, dict) else None
-    return content if isinstance(content, dict) else {}
+    # A user's code may print JSON of its own.
+    if not isinstance(message, dict):
+        return {}
+    content = message.get(KEY)
+    if not isinstance(content, dict):
+        return {}
+    return content

@@ -5,8 +5,6 @@ import re
 
 LONGEST = 200
 """Maximum number of characters of a name in a message."""
-
-
 _RENAME = "Rename the file, or correct the text that is named."
 _OF_PYDANTIC = re.compile("type=string_unicode, input_value=(.*), input_type=str")
 """What pydantic says of a text with surrogates, such as an argument whose bytes are no UTF-8."""

@@ -142,12 +142,15 @@ def append_line(path: Path, line: str) -> None:
 
     An incomplete last line, left by a killed writer, is ended first. A power failure may lose the line.
     """
+    # Unbuffered: a buffer may be flushed in two writes, and a kill may come between them.
     with open(path, "ab+", buffering=0, opener=without_following) as file:
         end = file.seek(0, os.SEEK_END)
         if end:
             file.seek(end - 1)
         torn = end > 0 and file.read(1) != b"\n"
-        text = f"\n{line}\n" if torn else f"{line}\n"
+        text = f"{line}\n"
+        if torn:
+            text = f"\n{line}\n"
         try:
             file.write(text.encode())
         except OSError as error:
@@ -165,10 +168,12 @@ def spare_space(folder: Path, size: int = 1 << 16) -> Iterator[None]:
     owner = os.getpid()
     with ExitStack() as held:
         with suppress(OSError):
+            # posix_fallocate takes the blocks, which truncate alone would not.
             file = held.enter_context(tempfile.TemporaryFile(dir=folder))
             os.posix_fallocate(file.fileno(), 0, size)
 
             def free() -> None:
+                # A forked process that ends first must not give back the space of its parent.
                 if os.getpid() == owner:
                     file.truncate(0)
 

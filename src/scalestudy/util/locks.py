@@ -47,7 +47,8 @@ def take(path: Path, *, wait: bool = False) -> AbstractContextManager[object] | 
     except Timeout:
         raise
     except OSError as error:
-        _refuse_other_files(path)  # made in between
+        # Made in between.
+        _refuse_other_files(path)
         if error.errno not in NONE_HERE:
             raise
         return None
@@ -72,4 +73,6 @@ def _refuse_other_files(path: Path) -> None:
 
 def _lock_mode() -> int:
     writers = 0o222 & ~umask()
-    return 0o600 | writers | writers << 1  # whoever may write may also read
+    # Whoever may write may also read: the bit for it is the next higher one.
+    readers = writers << 1
+    return 0o600 | writers | readers

@@ -3,6 +3,7 @@
 import difflib
 import importlib.util
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from scalestudy.util.errors import UserError
@@ -38,17 +39,13 @@ def page_text(name: str) -> str:
         UserError: There is no such page, or several have this last part.
     """
     known = list(pages())
+    # The changelog names pages as files of the source.
     wanted = name.removeprefix("docs/").removesuffix(".md")
     found = [wanted]
     if wanted not in known:
         found = [page for page in known if page.rpartition("/")[2] == wanted]
     if not found:
-        ends = {page.rpartition("/")[2]: page for page in known}
-        action = "List them: scalestudy docs"
-        near = difflib.get_close_matches(wanted, [*known, *ends], 1)
-        if near:
-            action = f"Did you mean {ends.get(near[0], near[0])}? {action}"
-        raise UserError("a page of the manual", repr(name), action)
+        raise _no_such_page(name, wanted, known)
     if len(found) > 1:
         raise UserError(
             "the name of one page",
@@ -59,10 +56,22 @@ def page_text(name: str) -> str:
     return ATTRIBUTES.sub("", _with_generated_parts(text))
 
 
+def _no_such_page(name: str, wanted: str, known: Sequence[str]) -> UserError:
+    """Return the error for an unknown page, with the name that is most like it."""
+    by_last_part = {page.rpartition("/")[2]: page for page in known}
+    action = "List them: scalestudy docs"
+    near = difflib.get_close_matches(wanted, [*known, *by_last_part], 1)
+    if near:
+        page = by_last_part.get(near[0], near[0])
+        action = f"Did you mean {page}? {action}"
+    return UserError("a page of the manual", repr(name), action)
+
+
 def _with_generated_parts(text: str) -> str:
     """Insert what the site generates from the code, such as the lists of options."""
     if "<!-- generated:" not in text:
         return text
+    # The generator lies among the pages, not in the package: it is the site's hook, too.
     spec = importlib.util.spec_from_file_location(
         "scalestudy_manual", manual_folder() / "generate.py"
     )

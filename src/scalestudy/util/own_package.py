@@ -19,4 +19,7 @@ def own_source() -> Path | None:
     """Return the folder that Scalestudy is imported from; None if it is installed in site-packages."""
     # The parent of the package: `src` of a checkout, or where pip has put it.
     folder = Path(__file__).resolve().parents[2]
-    return None if folder.name in ("site-packages", "dist-packages") else folder
+    # `dist-packages` is Debian's name for it.
+    if folder.name in ("site-packages", "dist-packages"):
+        return None
+    return folder

@@ -23,7 +23,9 @@ def escape(text: str) -> str:
 
 
 def _visible(letter: str) -> str:
-    return letter if letter.isprintable() else _spelt_out(letter)
+    if letter.isprintable():
+        return letter
+    return _spelt_out(letter)
 
 
 def _spelt_out(letter: str) -> str:

@@ -60,12 +60,14 @@ def _candidates() -> Iterator[Path]:
     temporary = Path(tempfile.gettempdir()).absolute()
     if _fixed(temporary):
         yield temporary / f"{NAME}-{user}"
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    yield (
-        (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache")
-        / NAME
-        / f"on-{os.uname().nodename}"
-    )
+    # XDG's specification: a path that is not absolute is ignored.
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(named):
+        cache = Path(named)
+    else:
+        cache = Path.home() / ".cache"
+    # Machines may share a home, but not the cores, GPUs and ports that the locks are for.
+    yield cache / NAME / f"on-{os.uname().nodename}"
 
 
 def _trusted(path: Path) -> bool:
@@ -81,8 +83,11 @@ def _fixed(folder: Path) -> bool:
         found = os.stat(folder)
     except OSError:
         return False
-    ours = found.st_uid in (0, os.geteuid())
-    return ours and (not found.st_mode & 0o022 or bool(found.st_mode & stat.S_ISVTX))
+    if found.st_uid not in (0, os.geteuid()):
+        return False
+    others_may_write = found.st_mode & 0o022
+    is_sticky = found.st_mode & stat.S_ISVTX
+    return not others_may_write or bool(is_sticky)
 
 
 def _made(path: Path) -> str:
@@ -94,6 +99,7 @@ def _made(path: Path) -> str:
             exist_ok=True,
         )
         path.mkdir(mode=0o700, exist_ok=True)
+        # It may have been there: what counts is whose it is now.
         return foreign(os.lstat(path))
     except OSError as error:
         return error.strerror or str(error)

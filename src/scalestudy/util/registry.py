@@ -98,10 +98,13 @@ class Registry(Generic[Item]):
     def _load(self, name: str) -> Item:
         if name in self._built_in:
             given: Item | str = self._built_in[name]
-            return load(given) if isinstance(given, str) else given
+            if isinstance(given, str):
+                return load(given)
+            return given
         entry = self._added[name]
         try:
             item: Item = entry.load()
+        # An import runs the code of that package, which may raise anything.
         except Exception as error:
             raise UserError(
                 f"{name!r} of {_package(entry)}, by its entry point {entry.value}",
@@ -115,7 +118,9 @@ def load(where: str) -> Any:
     """Import and return the object at "module:attribute", or the module at "module"."""
     module, _, attribute = where.partition(":")
     holder = importlib.import_module(module)
-    return getattr(holder, attribute) if attribute else holder
+    if not attribute:
+        return holder
+    return getattr(holder, attribute)
 
 
 def _package(entry: EntryPoint) -> str:

@@ -15,6 +15,7 @@ def parse(path: Path, expected: str) -> ast.Module:
     """Parse a file; raises UserError with what was `expected` if it cannot be read or is not valid."""
     try:
         return ast.parse(contents(path), path.name)
+    # ValueError: a NUL byte. RecursionError: an expression that is nested too deeply.
     except (OSError, SyntaxError, ValueError, RecursionError) as error:
         raise UserError(
             f"{expected}: {path}",
@@ -35,13 +36,16 @@ def bound_names(statement: ast.stmt) -> set[str]:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     names = set()
+    # Walked, since `try:` and `if` may bind names at the top level, too.
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.alias):
-            names.add((node.asname or node.name).partition(".")[0])
+            # `import a.b` binds `a`.
+            bound = node.asname or node.name
+            names.add(bound.partition(".")[0])
     return names
 
 
@@ -52,15 +56,24 @@ def find_imports(tree: ast.AST, package: str = "") -> Iterator[str]:
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (package or not node.level):
-            names: list[str] = []
-            if node.level:
-                # One dot is the package itself, each further one the package above.
-                around = package.split(".")
-                names += around[: len(around) - node.level + 1]
-            if node.module:
-                names.append(node.module)
-            if names:
-                base = ".".join(names)
-                yield from (f"{base}.{alias.name}" for alias in node.names)
+            for alias in node.names:
+                yield alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = _imported_from(node, package)
+            if base:
+                for alias in node.names:
+                    yield f"{base}.{alias.name}"
+
+
+def _imported_from(node: ast.ImportFrom, package: str) -> str:
+    """Return the absolute name after `from`; "" for a relative one outside of a package."""
+    names: list[str] = []
+    if node.level:
+        if not package:
+            return ""
+        # One dot is the package itself, each further one the package above.
+        around = package.split(".")
+        names += around[: len(around) - node.level + 1]
+    if node.module:
+        names.append(node.module)
+    return ".".join(names)

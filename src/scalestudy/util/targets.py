@@ -27,8 +27,10 @@ def write_named(path: Path, content: str | bytes) -> None:
     ours = not _of_the_system(path)
     if ours and (path.is_file() or not path.exists()):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content)  # replaces a link that was made meanwhile
+        # Replaces a link that was made meanwhile.
+        write_atomically(path, content)
         return
+    # The system's own are links: /dev/stdout leads to /proc/self/fd/1.
     opener = without_following if ours else None
     try:
         with open(path, "wb", opener=opener) as file:
@@ -57,6 +59,7 @@ def refuse_link(target: Path) -> None:
             received,
             "Name the file itself, or remove the link.",
         )
+    # Checked here, too, since fs.protected_symlinks may be off.
     for link in _links_to(target.absolute().parent):
         found, around = os.lstat(link), os.stat(link.parent)
         shared = around.st_mode & stat.S_ISVTX and around.st_mode & stat.S_IWOTH
@@ -69,6 +72,7 @@ def refuse_link(target: Path) -> None:
 
 
 def _of_the_system(path: Path) -> bool:
+    # Not resolved: /dev/stdout may lead to any file that the shell has opened.
     place = os.path.abspath(path)
     return place.startswith(
         ("/dev/std", "/dev/fd/", "/dev/null", "/dev/full", "/dev/tty", "/proc/self/fd/")
@@ -86,7 +90,8 @@ def _links_to(folder: Path) -> Iterator[Path]:
                 continue
             seen.add(part)
             yield part
-            todo.append(Path(os.path.normpath(part.parent / os.readlink(part))))
+            leads_to = part.parent / os.readlink(part)
+            todo.append(Path(os.path.normpath(leads_to)))
 
 
 def refuse_target(
@@ -110,9 +115,13 @@ def refuse_target(
     if target is None:
         return
     place = os.path.realpath(target)
-    read = any(os.path.realpath(path) == place for path in inputs if path is not None)
-    if read or (target.suffix == ".toml" and target.exists()):
-        what = "which the command reads" if read else "a study file or a site profile"
+    what = ""
+    for path in inputs:
+        if path is not None and os.path.realpath(path) == place:
+            what = "which the command reads"
+    if not what and target.suffix == ".toml" and target.exists():
+        what = "a study file or a site profile"
+    if what:
         raise UserError(
             "a target without data that would be lost",
             f"{target}, {what}",
@@ -137,6 +146,7 @@ def _refuse_unwritable(target: Path) -> None:
     # A file on the way stays: no folder can be made below it.
     while not os.path.lexists(folder):
         folder = folder.parent
+    # Tried, since permissions do not tell of a read-only file system or a full quota.
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass

@@ -20,7 +20,8 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
         OSError: It cannot be created.
     """
     owner = os.getpid()
-    named = f"{prefix}{os.uname().nodename}-"  # another machine may share the folder, but not see the lock
+    # Another machine may share the folder, but not see the lock.
+    named = f"{prefix}{os.uname().nodename}-"
     for left in Path(tempfile.gettempdir()).glob(f"{named}*"):
         with contextlib.suppress(OSError), _locked(left):
             shutil.rmtree(left, ignore_errors=True)
@@ -36,11 +37,11 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 def _new_folder(held: contextlib.ExitStack, prefix: str) -> Path:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix))
-        with contextlib.suppress(
-            OSError
-        ):  # on a file system without locks, no folder is taken for abandoned
+        # On a file system without locks, no folder is taken for abandoned.
+        with contextlib.suppress(OSError):
             held.enter_context(_locked(folder))
-        if folder.exists():  # else another process removed it before it was locked
+        # Else another process removed it before it was locked.
+        if folder.exists():
             return folder
 
 
@@ -51,6 +52,7 @@ def _locked(folder: Path) -> Iterator[None]:
     Raises:
         OSError: Another process holds it, or it is a link, a file, or cannot be opened or locked.
     """
+    # Anyone may put a link into the folder of temporary files.
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)

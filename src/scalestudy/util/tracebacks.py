@@ -39,9 +39,13 @@ def user_frame(frames: Iterable[Frame]) -> str:
     """
     # An error is often raised inside a library: the last place of the user says more.
     for frame in reversed(list(frames)):
-        if _users(frame.file):
-            inside = "" if frame.name.startswith("<") else f", in {frame.name}"
-            return escape(f"{Path(frame.file).name}, line {frame.line}{inside}")
+        if not _users(frame.file):
+            continue
+        place = f"{Path(frame.file).name}, line {frame.line}"
+        # Python's names of code without a function: <module>, <lambda>, <listcomp>.
+        if not frame.name.startswith("<"):
+            place += f", in {frame.name}"
+        return escape(place)
     return ""
 
 
@@ -72,7 +76,9 @@ def error_text(error: BaseException) -> str:
         kept = kept[:1]
     message = escape(" ".join(kept)[:LONGEST])
     name = type(error).__name__
-    return f"{name}: {message}" if message else name
+    if not message:
+        return name
+    return f"{name}: {message}"
 
 
 def _lines(message: str) -> list[str]:
@@ -82,7 +88,8 @@ def _lines(message: str) -> list[str]:
         own = 1
         while own < len(lines) and _TRACED.match(lines[own]):
             own += 1
-        if own < len(lines):  # else every line is a trace, and all are kept
+        # Else every line is a trace, and all are kept.
+        if own < len(lines):
             del lines[1:own]
     return [line.strip() for line in lines]
 
@@ -91,7 +98,9 @@ def locate_error(error: BaseException) -> str:
     """Describe an exception as `error_text`, with the place in the user's files if it was raised in one."""
     text = error_text(error)
     frame = user_frame(raised_at(error.__traceback__))
-    return f"{text} ({frame})" if frame else text
+    if not frame:
+        return text
+    return f"{text} ({frame})"
 
 
 def crashed_at(text: str) -> list[Frame]:
@@ -99,20 +108,25 @@ def crashed_at(text: str) -> list[Frame]:
     frames = []
     for match in _FAULT.finditer(text):
         frames.append(Frame(match["file"], int(match["line"]), match["name"]))
-    frames.reverse()  # faulthandler writes the most recent call first
+    # faulthandler writes the most recent call first.
+    frames.reverse()
     return frames
 
 
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # a class of the user, whose __str__ fails
+    except Exception:
+        # A class of the user, whose __str__ fails.
         return ""
 
 
 def _users(file: str) -> bool:
+    # Python's names of what is no file: <frozen importlib._bootstrap>, <string>.
+    if file.startswith("<"):
+        return False
     # TensorFlow's AutoGraph runs a copy of the user's functions, with other line numbers.
-    if file.startswith("<") or Path(file).name.startswith("__autograph_generated"):
+    if Path(file).name.startswith("__autograph_generated"):
         return False
     return not any(Path(file).is_relative_to(folder) for folder in _installed())
 
@@ -121,4 +135,5 @@ def _users(file: str) -> bool:
 def _installed() -> tuple[Path, ...]:
     paths = sysconfig.get_paths()
     folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return (Path(__file__).parents[1], *(Path(folder) for folder in folders))
+    # An editable install of ours is outside of all of these.
+    return (Path(__file__).parents[1], *map(Path, folders))

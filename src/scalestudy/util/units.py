@@ -3,9 +3,27 @@
 import re
 from math import floor, log10
 
-PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
-SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
-TIMES = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+# Largest first: the first one that fits is taken.
+PREFIXES = (
+    ("E", 1e18),
+    ("P", 1e15),
+    ("T", 1e12),
+    ("G", 1e9),
+    ("M", 1e6),
+    ("k", 1e3),
+)
+SIZES = (
+    ("GiB", 2**30),
+    ("MiB", 2**20),
+    ("KiB", 2**10),
+)
+TIMES = {
+    "s": 1.0,
+    "min": 60.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
 """Units of time in seconds. `m` is minutes, as of other tools on the command line."""
 _NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([A-Za-z]+)"
 
@@ -57,6 +75,7 @@ def seconds_of(text: str) -> float:
     # findall skips what it does not know, so the text as a whole is matched too.
     whole = re.fullmatch(f"{_NUMBER}(?: ?{_NUMBER})*", text)
     known = 0.0 not in lengths
+    # A set, so that a unit that comes twice is refused.
     from_large_to_small = lengths == sorted(set(lengths), reverse=True)
     if whole is None or not known or not from_large_to_small or seconds == 0:
         raise ValueError(
@@ -89,6 +108,7 @@ def cost(hours: float, of: str = "", beside: float = 0.0) -> str:
         names = [f"{of}-hours", f"{of}-minutes", f"{of}-seconds"]
     value, larger, name = hours, max(hours, beside), names[0]
     for smaller in names[1:]:
+        # From 0.9995 on, three digits round up to one of the larger unit.
         if 0 < larger < 0.9995:
             value, larger, name = value * 60, larger * 60, smaller
     return f"{_three(value)} {name}"

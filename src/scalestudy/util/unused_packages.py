@@ -16,7 +16,8 @@ def without_unused(unused: Sequence[str]) -> Iterator[None]:
     # What is imported already stays: others may hold it.
     hidden = [name for name in unused if name not in sys.modules]
     for name in hidden:
-        sys.modules[name] = None  # type: ignore[assignment] # Python's own sign for "not to be found"
+        # Python's own sign for "not to be found".
+        sys.modules[name] = None  # type: ignore[assignment]
     collecting = gc.isenabled()
     gc.disable()
     try:
