@@ -41,7 +41,9 @@ def is_alive(process: LauncherProcess, last_sign: float | None = None) -> bool:
     For a process on another host, `last_sign` decides: the Unix time of the run's latest progress.
     """
     if process.host == socket.gethostname():
+        # A pid alone may be another process's by now.
         return _start(process.pid) == process.started
+    # Process tables of other hosts cannot be read.
     return is_recent(max(process.written, last_sign or 0.0))
 
 

@@ -47,6 +47,7 @@ class ModelRecord(Record):
     @property
     def rebuilt(self) -> ResolvedTrain:
         """Settings for building the model again to load its weights, without pretrained weights."""
+        # Required keys, which do not change the model; a record may lack some.
         least = {
             "epochs": 1,
             "batch_size": 1,
@@ -54,15 +55,16 @@ class ModelRecord(Record):
             "learning_rate": 1.0,
             "schedule": "constant",
         }
-        known = {
-            key: value
-            for key, value in self.train.items()
-            if key in ResolvedTrain.model_fields
-        }
-        begun = {"weights": SCRATCH} if known.get("weights") else {}
-        return ResolvedTrain.model_validate(
-            least | known | begun | {"frozen_epochs": 0}
-        )
+        settings: dict[str, Any] = dict(least)
+        for key, value in self.train.items():
+            # Another version may have had other keys.
+            if key in ResolvedTrain.model_fields:
+                settings[key] = value
+        # Pretrained weights would be downloaded, only to be replaced.
+        if settings.get("weights"):
+            settings["weights"] = SCRATCH
+        settings["frozen_epochs"] = 0
+        return ResolvedTrain.model_validate(settings)
 
     @property
     def size(self) -> tuple[int, int]:

@@ -47,8 +47,6 @@ RULES: Mapping[str, Rule] = MappingProxyType(
     }
 )
 """What decides which code runs, in records and in files beside them, by its key. SECURITY.md explains it."""
-
-
 NO_DATA = {"read": None, "cache": None}
 """Keys of [data] that no process gets by a record: the data are prepared."""
 
@@ -114,6 +112,7 @@ def permit_task(
         checksum: SHA-256 of that file when it was trained with, to note that it has changed; "" if not known.
         permission: What the user has named.
     """
+    # A name is of an installed package, never of a file.
     if has_name(recorded):
         return PermittedTask(recorded)
     file = permission.task

@@ -40,9 +40,9 @@ def read_record(path: Path, kind: type[Model]) -> StoredRecord[Model]:
     except FileNotFoundError:
         return StoredRecord("missing")
     except OSError as error:
-        return StoredRecord(
-            "corrupt", why=f"{path.name} cannot be read: {error.strerror or error}"
-        )
+        # Corrupt, not missing: whoever takes it for missing would start the run anew.
+        why = f"{path.name} cannot be read: {error.strerror or error}"
+        return StoredRecord("corrupt", why=why)
     return parse_record(data, kind, path.name)
 
 
@@ -54,7 +54,7 @@ def read_checked_record(path: Path, kind: type[Model]) -> StoredRecord[Model]:
     # Damaged checksums are no damage of the record.
     with suppress(OSError, ValueError):
         recorded = read_checksums(path.parent).get(path.name)
-        if recorded not in (None, file_checksum(path)):
+        if recorded is not None and recorded != file_checksum(path):
             why = f"{path.name} differs from its checksum in {CHECKSUMS}"
             return StoredRecord("corrupt", why=why)
     return stored
@@ -68,14 +68,21 @@ def parse_record(data: bytes, kind: type[Model], name: str) -> StoredRecord[Mode
         ours = 0
         if "schema_version" in kind.model_fields:
             ours = kind.model_fields["schema_version"].default
-        for wrong in error.errors():
-            if wrong["loc"] != ("schema_version",):
-                continue
-            schema = wrong["input"]
-            if isinstance(schema, int) and schema > ours:
-                why = f"{name}: a newer version of Scalestudy wrote it (schema {schema}, here {ours})"
-                return StoredRecord("corrupt", why=why, newer=True)
+        schema = _wrong_schema(error)
+        # Not damaged: the version that wrote it can read it, and a backup would not help.
+        if schema is not None and schema > ours:
+            why = f"{name}: a newer version of Scalestudy wrote it (schema {schema}, here {ours})"
+            return StoredRecord("corrupt", why=why, newer=True)
         return StoredRecord("corrupt", why=f"{name}: {first_error(error)}")
+
+
+def _wrong_schema(error: ValidationError) -> int | None:
+    """The number of a schema that was refused; None if it was something else that was."""
+    for wrong in error.errors():
+        if wrong["loc"] == ("schema_version",) and isinstance(wrong["input"], int):
+            schema: int = wrong["input"]
+            return schema
+    return None
 
 
 def write_record(path: Path, record: BaseModel, *, durable: bool = True) -> None:
@@ -93,7 +100,9 @@ def first_error(error: ValidationError) -> str:
     where = ".".join(map(str, first["loc"]))
     # pydantic puts these words before a validator's own.
     text = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {text}" if where else text
+    if not where:
+        return text
+    return f"{where}: {text}"
 
 
 def write_checksums(
@@ -108,9 +117,13 @@ def write_checksums(
     found = {name: file_checksum(folder / name) for name in names}
     for name, record in (coming or {}).items():
         # Of the text that will be written: the result comes last, after the checksums that name it.
-        found[name] = hashlib.sha256(_text(record).encode()).hexdigest()
-    lines = [f"{checksum}  {name}\n" for name, checksum in sorted(found.items())]
-    write_atomically(folder / CHECKSUMS, "".join(lines))
+        data = _text(record).encode()
+        found[name] = hashlib.sha256(data).hexdigest()
+    text = ""
+    for name in sorted(found):
+        # Two blanks, as `sha256sum --check` reads it.
+        text += f"{found[name]}  {name}\n"
+    write_atomically(folder / CHECKSUMS, text)
 
 
 def read_checksums(folder: Path) -> dict[str, str]:
@@ -132,5 +145,6 @@ def read_checksums(folder: Path) -> dict[str, str]:
 
 def file_checksum(file: Path) -> str:
     """SHA-256 of a regular file, in hexadecimal digits; raises OSError."""
+    # Models and checkpoints may have any size.
     with open_regular(file, most=2**63) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

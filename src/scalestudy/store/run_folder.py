@@ -92,8 +92,9 @@ DECIDING: dict[str, type[BaseModel]] = {
 def _deciding(folder: Path, name: str) -> StoredRecord[Any]:
     # Other records may change until the run is done.
     done = name == "result.json" or (folder / "result.json").exists()
-    read = read_checked_record if done else read_record
-    return read(folder / name, DECIDING[name])
+    if done:
+        return read_checked_record(folder / name, DECIDING[name])
+    return read_record(folder / name, DECIDING[name])
 
 
 def _reader(
@@ -109,6 +110,7 @@ def _rank_reader(
 
     def read(run: "RunFolder") -> list[RankedRecord]:
         found: list[RankedRecord | None] = []
+        # Both: a file of a rank that became visible only after the others were merged stays in its folder.
         with contextlib.suppress(OSError):
             name = f"{folder}.jsonl"
             for line in contents(run.path / name).splitlines():
@@ -261,8 +263,10 @@ class RunFolder:
         if record is None or not record.submission:
             return record
         submission, _, job = self._text("began").partition(" ")
+        # Of an earlier submission: a run that continues keeps its folder.
         if submission != record.submission or job in ("", "none"):
             return record
+        # The queue may have started a job whose submission it never answered.
         return record.model_copy(update={"job": job})
 
     def refuse_other_job(self) -> None:
@@ -289,7 +293,9 @@ class RunFolder:
     def exit_code(self) -> int | None:
         """The exit code that the job script wrote after the workers had ended."""
         text = self._text("exit")
-        return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
+        if not re.fullmatch(r"-?[0-9]{1,9}", text):
+            return None
+        return int(text)
 
     def requeues(self) -> str:
         """How often its job has requeued itself, such as "3 of 10"; "" for never."""
@@ -363,6 +369,7 @@ class RunFolder:
     def found_epochs(self) -> list[StoredRecord[EpochRecord]]:
         """Every line of the epochs, sound or corrupt; an incomplete last line is left out."""
         try:
+            # What follows the last end of a line is empty, or a line that is being written.
             lines = contents(self.path / EPOCHS).split(b"\n")[:-1]
         except FileNotFoundError:
             return []
@@ -389,8 +396,11 @@ class RunFolder:
 
     @cached_property
     def _model_suffixes(self) -> tuple[str, ...]:
+        engine = DEFAULT
         point = read_record(self.path / "point.json", Point).record
-        return engine_traits(point.engine if point else DEFAULT).model_suffixes
+        if point is not None:
+            engine = point.engine
+        return engine_traits(engine).model_suffixes
 
     @property
     def model(self) -> Path:
@@ -404,7 +414,10 @@ class RunFolder:
 
     def _present(self, stem: str) -> Path:
         files = [self.path / f"{stem}{suffix}" for suffix in self._model_suffixes]
-        return next((file for file in files if file.exists()), files[0])
+        for file in files:
+            if file.exists():
+                return file
+        return files[0]
 
     @property
     def gallery(self) -> Path:
@@ -460,7 +473,9 @@ class RunFolder:
         # Before the checksums, which name the merged file.
         self._merge_ranks(self.ranks())
         names = [name for name in FINISHED if (self.path / name).exists()]
-        coming = {} if result is None else {"result.json": result}
+        coming = {}
+        if result is not None:
+            coming["result.json"] = result
         write_checksums(self.path, names, coming)
 
     def _merge_ranks(self, records: Sequence[RankRecord]) -> None:
@@ -469,6 +484,7 @@ class RunFolder:
         A file that becomes visible only later, as on NFS, stays in its folder.
         """
         if records:
+            # First the merged file: after a kill in between, records are read twice rather than lost.
             write_atomically(self.path / RANKS, _as_lines(records))
             for record in records:
                 (self.path / "ranks" / f"{record.rank}.json").unlink(missing_ok=True)
@@ -520,6 +536,7 @@ class RunFolder:
 
     def withdraw_result(self, failure: Failure) -> None:
         """Set the result of a finished run aside, because of what another run has shown."""
+        # The failure first: a run with neither would count as one whose launcher was killed.
         self.write_failure(failure)
         os.replace(self.path / "result.json", self.path / "withdrawn.json")
 
@@ -528,6 +545,7 @@ class RunFolder:
         known = (self.allocations() or Allocations()).jobs
         jobs = []
         for job in known:
+            # A job that was put back into the queue begins again under the same id.
             if (job.job, job.began) != (allocation.job, allocation.began):
                 jobs.append(job)
         self.write("allocations.json", Allocations(jobs=(*jobs, allocation)))
@@ -554,6 +572,7 @@ class RunFolder:
 
     @cached_property
     def _signs(self) -> Path:
+        # Created once, not for each sign: on a shared file system, each call counts.
         return make_inside(self.path / "signs")
 
     def forget_signs(self) -> None:
@@ -604,7 +623,10 @@ def remedy(run: Path, stored: StoredRecord[Any]) -> str:
     """What to do about a run's record that cannot be used."""
     if stored.newer:
         return OF_NEWER
-    study = run.parents[2] if len(run.parents) > 2 else run
+    # STUDY/points/NAME/run-K; a folder that was copied may lie elsewhere.
+    study = run
+    if len(run.parents) > 2:
+        study = run.parents[2]
     return (
         f"`scalestudy status --verify {shlex.quote(str(study))}` shows all that is wrong; restore {run} "
         "from a backup, or move it out of the study to repeat the run."

@@ -54,6 +54,7 @@ class RunFiles:
             return cls(damage=f"{damage.why}. {remedy(run.path, damage)}")
         if records["result.json"].record is not None:
             return cls(result=True)
+        # Read once for two answers: it may be replaced in between.
         progress = run.progress()
         in_queue = records["job.json"].record is not None
         owner = records["launcher.json"].record
@@ -85,10 +86,21 @@ def state_of_files(files: RunFiles, *, now: float) -> State:
     if files.failure is not None:
         return how_it_failed(files.failure)
     if not files.job:
+        # A launcher that ends writes a failure: without one, it was killed.
         return "running" if files.alive else "failed"
-    if files.exit_code is not None and not (files.exit_code == 0 and files.checkpoint):
-        return "failed"
-    return "running" if files.fresh(now) else "queued"
+    return _state_of_job(files, now)
+
+
+def _state_of_job(files: RunFiles, now: float) -> State:
+    """The state of a run in a queue that has left neither a result nor a failure."""
+    if files.exit_code is not None:
+        # A job that is put back into the queue ends with 0 and leaves a checkpoint.
+        goes_on = files.exit_code == 0 and files.checkpoint
+        if not goes_on:
+            return "failed"
+    if files.fresh(now):
+        return "running"
+    return "queued"
 
 
 def how_it_failed(failure: Failure) -> State:

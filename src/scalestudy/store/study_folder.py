@@ -4,7 +4,7 @@ import hashlib
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Literal
@@ -99,6 +99,7 @@ class StudyFolder:
                 return existing._extended(record, study_text)
             _create(path, record, study_text)
         except OSError as error:
+            # Of two that create the folder at once, the second opens it.
             created_meanwhile = os.path.lexists(path / "study.json")
             if existing is None and created_meanwhile:
                 return cls.create_or_open(path, study, points, study_text, order)
@@ -129,6 +130,7 @@ class StudyFolder:
         refuse_inside_study(path.absolute().parent)
         refuse_new_at_root(path)
         _refuse_unmakeable(path)
+        # lexists: a broken link is refused by `open` rather than taken for a new folder.
         if os.path.lexists(path / "study.json"):
             folder = cls.open(path)
             refuse_other_study(path, (folder.study, folder.points()), (study, points))
@@ -178,6 +180,7 @@ class StudyFolder:
         now = sources_of(points)
         if sources_of(self.points()) == now:
             return
+        # While every run has failed, the code can be corrected.
         kept = self._kept(self.points())
         sentences = list(changes(sources_of(kept), now))
         if not kept or not sentences:
@@ -204,7 +207,8 @@ class StudyFolder:
     def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
         names = {point.name for point in record.points}
         # Queued runs must stay cancellable, and `verify` must find damaged ones.
-        older = self._kept(point for point in self.points() if point.name not in names)
+        dropped = [point for point in self.points() if point.name not in names]
+        older = self._kept(dropped)
         record = record.model_copy(update={"points": [*record.points, *older]})
         if record != self._record:
             with self.lock():
@@ -217,6 +221,7 @@ class StudyFolder:
         Processes make changes one at a time, based on the current state; others wait.
         """
         with take(self.path / "lock", wait=True) or nullcontext():
+            # Another process may have changed it since this one has read it.
             now = StudyFolder.open(self.path)
             study, points, text = change(now.study, now.points())
             digest = hashlib.sha256(text.encode()).hexdigest()
@@ -274,7 +279,10 @@ class StudyFolder:
         with _temporary(parent, ".run-") as temporary:
             write_point(temporary / "point.json", point)
             RunFolder(temporary).write_launcher_process()
-            number = max((run.number for run in self.runs(point.name)), default=0)
+            number = 0
+            runs = self.runs(point.name)
+            if runs:
+                number = runs[-1].number
             while True:
                 number += 1
                 try:
@@ -283,6 +291,7 @@ class StudyFolder:
                     sync_folder(parent)
                     return run
                 except OSError:
+                    # Another launcher has taken this number; any other error is one.
                     if not (parent / f"run-{number}").exists():
                         raise
 
@@ -294,6 +303,7 @@ class StudyFolder:
             UserError: Another process holds the lock (the error gives its pid), or it cannot be locked.
         """
         file = self.path / "lock"
+        # Of the kernel, so that it ends with this process, however that ends.
         try:
             held = take(file)
         except Timeout:
@@ -347,7 +357,9 @@ def _write(path: Path, record: StudyRecord, study_text: str) -> None:
 def _copy_sources(folder: Path, record: StudyRecord) -> None:
     """Copy the sources of a study's points into a folder, unless copies of the same code are there."""
     wanted = sources_of(record.points)
-    files = source_files(record.study.task, record.study.data.read) if wanted else {}
+    files: Mapping[str, Path] = {}
+    if wanted:
+        files = source_files(record.study.task, record.study.data.read)
     copies = {}
     for name in files:
         if (folder / name).is_file():
@@ -367,6 +379,7 @@ def _refuse_unmakeable(path: Path) -> None:
         folder = path
         while not os.path.lexists(folder):
             folder = folder.absolute().parent
+        # To create an entry in a folder takes both.
         writable = os.access(folder, os.W_OK | os.X_OK)
         if not folder.is_dir():
             wrong = f"{folder} is no folder"
@@ -374,6 +387,7 @@ def _refuse_unmakeable(path: Path) -> None:
             return
         else:
             wrong = f"{folder} cannot be written to"
+    # ValueError: a NUL byte in the name.
     except (OSError, ValueError) as error:
         wrong = getattr(error, "strerror", None) or str(error)
     name = str(path)
@@ -390,7 +404,8 @@ def _not_writable(what: str) -> UserError:
 def _nearby(path: Path) -> str:
     folders = set()
     for folder in (path, path / "studies", path.parent, path.parent / "studies"):
-        folders |= {str(file.parent) for file in folder.glob("*/study.json")}
+        for file in folder.glob("*/study.json"):
+            folders.add(str(file.parent))
     if not folders:
         return "Name the folder that `scalestudy run` made (studies/NAME beside the study file)."
     return f"Nearby: {', '.join(sorted(folders)[:5])}."
@@ -402,5 +417,6 @@ def studies_in(folder: Path) -> list[Path]:
         return []
     studies = set()
     for pattern in PATTERNS:
-        studies |= {file.parent for file in folder.glob(pattern)}
+        for file in folder.glob(pattern):
+            studies.add(file.parent)
     return sorted(studies)

@@ -15,10 +15,8 @@ from scalestudy.util.files import append_line
 def _trained_file() -> Path:
     import platformdirs
 
-    return (
-        Path(platformdirs.user_state_dir("scalestudy", appauthor=False))
-        / "trained-code"
-    )
+    folder = platformdirs.user_state_dir("scalestudy", appauthor=False)
+    return Path(folder) / "trained-code"
 
 
 def add_trained(task: str, sources: Mapping[str, str]) -> None:
@@ -26,6 +24,7 @@ def add_trained(task: str, sources: Mapping[str, str]) -> None:
 
     Without a home folder, nothing is remembered.
     """
+    # A task of a package: its code is installed, and may run anyway.
     if has_name(task):
         return
     line, file = _line(task, sources), _trained_file()
@@ -39,20 +38,24 @@ def add_trained(task: str, sources: Mapping[str, str]) -> None:
 def was_trained(task: Path) -> bool:
     """Whether this user has trained with a task file and the modules it imports, as and where they are."""
     with suppress(OSError):
-        return _line(str(task), digests(source_files(str(task)))) in _lines(
-            _trained_file()
-        )
+        line = _line(str(task), digests(source_files(str(task))))
+        return line in _lines(_trained_file())
     return False
 
 
 def _lines(file: Path) -> list[str]:
-    return file.read_text().splitlines() if file.exists() else []
+    if not file.exists():
+        return []
+    return file.read_text().splitlines()
 
 
 def _line(task: str, sources: Mapping[str, str]) -> str:
-    own = {
-        name: digest for name, digest in sources.items() if not name.startswith("read/")
-    }
+    own = {}
+    for name, digest in sources.items():
+        # What reads the data is not needed to load a model.
+        if not name.startswith("read/"):
+            own[name] = digest
     # A copy elsewhere is another task: modules beside it, which no import statement names, may differ.
     place = os.path.realpath(Path(task).parent)
-    return hashlib.sha256(json.dumps([place, own], sort_keys=True).encode()).hexdigest()
+    text = json.dumps([place, own], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
