@@ -29,12 +29,8 @@ def applications() -> tuple[str, ...]:
     spec = importlib.util.find_spec("keras")
     if spec is None or not spec.submodule_search_locations:
         return ()
-    file = Path(
-        next(iter(spec.submodule_search_locations)),
-        "applications",
-        "__init__.py",
-    )
-    tree = parse_or_none(file)
+    package, *_ = spec.submodule_search_locations
+    tree = parse_or_none(Path(package, "applications", "__init__.py"))
     if tree is None:
         return ()
     names: set[str] = set()
@@ -62,7 +58,11 @@ def task_file(task: str) -> Path:
     """
     if not has_name(task):
         return Path(task)
-    name = APPLICATIONS.module("keras") if is_application(task) else TASKS.module(task)
+    if is_application(task):
+        name = APPLICATIONS.module("keras")
+    else:
+        name = TASKS.module(task)
+    # Found, not imported: the file is read for its literals.
     try:
         spec = importlib.util.find_spec(name)
     except ImportError:

@@ -89,6 +89,7 @@ def _moved(before: Any, after: Any, folder: Path) -> bool:
         return False
     old = Path(before)
     new = Path(after)
+    # Names, such as "cnn", are no places.
     if old == new or not old.is_absolute() or not new.is_absolute():
         return False
     common = os.path.commonpath([new, folder.absolute()])
@@ -125,7 +126,8 @@ def settings_of(study: Study) -> dict[str, Any]:
 def _settings(point: Point) -> dict[str, Any]:
     values = point.identity()
     values |= point.terms.model_dump(mode="json", exclude={"oversubscribed"})
-    del values["sources"]  # compared by `task_sources.changes`
+    # Compared by `task_sources.changes`.
+    del values["sources"]
     return _flatten(values)
 
 

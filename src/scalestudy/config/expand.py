@@ -54,11 +54,13 @@ def expand(study: Study, **resources: Any) -> list[Point]:
             study.sweep.workers,
             study.sweep.seed,
         ):
-            if kind.most_workers is None or workers <= kind.most_workers:
-                point = _point(study, swept, kind, workers, seed, machine)
-                point = point.model_copy(update={"sources": sources(point.data.read)})
-                refuse_impossible(point, study, machine)
-                points.append(point.on(oversubscribed=oversubscription(point, machine)))
+            if kind.most_workers is not None and workers > kind.most_workers:
+                continue
+            point = _point(study, swept, kind, workers, seed, machine)
+            point = point.model_copy(update={"sources": sources(point.data.read)})
+            refuse_impossible(point, study, machine)
+            why = oversubscription(point, machine)
+            points.append(point.on(oversubscribed=why))
     return _without_repeated_trainings(points)
 
 
@@ -70,7 +72,8 @@ def _without_repeated_trainings(points: Sequence[Point]) -> list[Point]:
         # The first one is run; the others are its further names.
         first = known.setdefault(key, point)
         if first is not point:
-            known[key] = first.model_copy(update={"also": (*first.also, point.swept)})
+            also = (*first.also, point.swept)
+            known[key] = first.model_copy(update={"also": also})
     return list(known.values())
 
 
@@ -85,7 +88,8 @@ def _point(
     sections = {
         "train": study.train.model_dump(),
         "launch": study.launch.model_dump(),
-        "data": study.data.model_dump(exclude_unset=True),  # a task sets other keys
+        # A task sets other keys.
+        "data": study.data.model_dump(exclude_unset=True),
     }
     for name, value in swept.items():
         section, key = name.split(".")
@@ -190,8 +194,9 @@ def _refuse_communication(study: Study, strategies: Sequence[Traits]) -> None:
         return
     for kind in strategies:
         engine = engine_traits(kind.engine)
-        if any(map(engine.communications, kind.stands_for or (kind.name,))):
-            return
+        for name in kind.stands_for or (kind.name,):
+            if engine.communications(name):
+                return
     raise UserError(
         'a strategy to which `communication` applies: "multiworker", or "native" across nodes',
         f'"{asked[0]}" for {", ".join(study.sweep.strategy)}{study.place.of(key)}',
@@ -213,7 +218,8 @@ def point_name(
     parts = [f"{strategy}-w{workers}-s{seed}"]
     for name, value in swept.items():
         key = name.partition(".")[2]
-        if key == "seed":  # `data.seed` beside the seed of the point
+        # `data.seed` beside the seed of the point.
+        if key == "seed":
             key = name
         parts.append(f"{key}={_text(value)}")
     full = "-".join(parts)
@@ -228,5 +234,7 @@ def _text(value: Any) -> str:
         return "x".join(map(str, value))
     # Not quoted as JSON, so that "given" becomes given; no key accepts both a text and an equal-looking
     # number.
-    text = value if isinstance(value, str) else json.dumps(value)
+    text = value
+    if not isinstance(value, str):
+        text = json.dumps(value)
     return quote(text, safe="")

@@ -15,7 +15,6 @@ from scalestudy.util.text import plural
 
 _Obstacle = tuple[str, str, str, tuple[str, ...]]
 """Expected, received, action, and the keys whose line a message gives, the likeliest first."""
-
 TF32_SINCE = (8, 0)
 """Compute capability of Ampere, the first with TensorFloat-32 (NVIDIA A100 white paper, 2020)."""
 SMALLEST_COMPILED = 2**20
@@ -40,12 +39,14 @@ def without_tf32(
 
 def refuse_impossible(point: Point, study: Study, machine: Machine) -> None:
     """Refuse a point that cannot run; raises UserError with the line and a remedy."""
-    for expected, received, action, keys in chain(
+    # Lazily: only the first obstacle is looked for, and what the user wrote comes before the machine.
+    obstacles = chain(
         _of_settings(point, study),
         _of_training(point),
         _of_exchange(point),
         _of_machine(point, machine),
-    ):
+    )
+    for expected, received, action, keys in obstacles:
         raise UserError(expected, f"{received}{study.place.of(*keys)}", action)
 
 
@@ -56,7 +57,8 @@ def oversubscription(point: Point, machine: Machine) -> str | None:
     if here * cores <= machine.cores:
         return None
     noun = plural("worker", here)
-    if not point.traits.timed:  # all workers are computed by one process
+    # All workers are computed by one process.
+    if not point.traits.timed:
         noun = "process"
     return f"{here} {noun} of {_cores(cores)} on {_cores(machine.cores)}"
 

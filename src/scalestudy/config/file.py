@@ -110,8 +110,10 @@ def study_toml(study: Study) -> str:
             lines.append(toml_line(key, _escape(text)))
     if study.quality_margin:
         lines.append(toml_line("quality_margin", study.quality_margin.key))
+    # In full, unlike the other sections: which strategies are a default depends on the task.
     sweep = study.sweep.model_dump(mode="json")
-    swept = {key: sweep[key] for key in SWEEP_KEYS} | dict(study.sweep.other)
+    swept = {key: sweep[key] for key in SWEEP_KEYS}
+    swept |= study.sweep.other
     lines += _section("sweep", swept)
     for section in ALL_SECTIONS:
         given = getattr(study, section).model_dump(
@@ -135,4 +137,6 @@ def _escape(value: Any) -> Any:
     # A study file expands $VARIABLES, so a literal dollar is doubled.
     if isinstance(value, list | tuple):
         return [_escape(item) for item in value]
-    return value.replace("$", "$$") if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value.replace("$", "$$")
+    return value

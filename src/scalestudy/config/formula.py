@@ -66,7 +66,10 @@ class Range(NamedTuple):
             return None
         if not self.low <= value <= self.high:
             return None
-        return value if whole else float(value)
+        # As the default, so that 1 and 1.0 are one value in records and names.
+        if whole:
+            return value
+        return float(value)
 
 
 class FormulaTerm(NamedTuple):
@@ -138,7 +141,10 @@ def first_name(text: str) -> str:
 
 def is_formula(text: str, known: Known) -> bool:
     """Whether a text is a formula, or one of the `known` names, rather than a name of Keras's."""
-    return first_name(text) in known or not text.replace("_", "").isalnum()
+    if first_name(text) in known:
+        return True
+    is_one_word = text.replace("_", "").isalnum()
+    return not is_one_word
 
 
 def _expression(text: str, what: str) -> ast.expr:

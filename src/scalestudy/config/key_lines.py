@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+# tomllib tells no lines of keys. What is read here only adds a line to a message, so that no full parser is needed.
 _HEADER = re.compile(r"""\s*\[\[?([\w"' .-]+)\]""")
 _KEY = re.compile(r"""\s*([\w"' .-]+)=""")
 
@@ -30,8 +31,11 @@ class KeyLines:
                 table = _bare(header[1])
                 name = table
             elif key:
-                in_table = filter(None, (table, _bare(key[1])))
-                name = ".".join(in_table)
+                name = _bare(key[1])
+                if table and name:
+                    name = f"{table}.{name}"
+                elif table:
+                    name = table
             else:
                 continue
             # Also for the tables around a key, which may have no line of their own.

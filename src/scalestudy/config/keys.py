@@ -21,7 +21,6 @@ from scalestudy.config.settings import (
 
 __all__ = ["WrongValue", "suggestion"]
 
-
 SECTIONS: dict[str, type[StrictModel]] = {
     "data": DataSettings,
     "train": TrainSettings,
@@ -83,9 +82,8 @@ def check_value(name: str, value: Any) -> Any:
     section, key = name.split(".")
     try:
         # Strict as in JSON: "8" is not 8 and true is not 1, but a list is allowed for a pair.
-        model = _MODELS[section].model_validate_json(
-            json.dumps({key: value}), strict=True
-        )
+        text = json.dumps({key: value})
+        model = _MODELS[section].model_validate_json(text, strict=True)
     except ValidationError as error:
         raise _wrong_value(name, error) from None
     except (TypeError, ValueError, RecursionError):
@@ -100,10 +98,13 @@ def _wrong_value(name: str, error: ValidationError) -> WrongValue:
     for part in error.errors():
         if part["type"] == "value_error":
             causes.append(part["ctx"]["error"])
+    # It has a remedy of its own.
     for cause in causes:
         if isinstance(cause, WrongFormula):
             return cause
-    return WrongValue(str(causes[0]) if causes else describe_key(name))
+    if causes:
+        return WrongValue(str(causes[0]))
+    return WrongValue(describe_key(name))
 
 
 def describe_key(name: str) -> str:
@@ -128,6 +129,7 @@ def wanted(schema: dict[str, Any]) -> str:
     if "wanted" in schema:
         return str(schema["wanted"])
     if "anyOf" in schema:
+        # TOML has no null: a key without a value is left out.
         parts = [part for part in schema["anyOf"] if part.get("type") != "null"]
         return " or ".join(map(wanted, parts))
     if "enum" in schema:
@@ -143,7 +145,9 @@ def wanted(schema: dict[str, Any]) -> str:
         "number": "a number",
         "boolean": "true or false",
     }
-    text = "a string that is not empty" if schema.get("minLength") else "a string"
+    text = "a string"
+    if schema.get("minLength"):
+        text = "a string that is not empty"
     described = words.get(schema.get("type", ""), text)
     bounds = []
     for key, word in _BOUNDS.items():
@@ -161,7 +165,8 @@ def shown(value: Any) -> str:
             text = str(value)
         else:
             text = json.dumps(value, default=str, ensure_ascii=False)
-    except ValueError:  # Python does not print integers of more than 4300 digits
+    except ValueError:
+        # Python does not print integers of more than 4300 digits.
         return "a number of thousands of digits"
     if len(text) <= LONGEST:
         return text
@@ -181,15 +186,21 @@ def expand_variables(text: str) -> str:
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
-        if name is not None and name not in os.environ:
+        if name is None:
+            return "$"
+        # Unlike os.path.expandvars, which leaves such a name as it is: a path with a `$` in it would follow.
+        if name not in os.environ:
             raise UndefinedVariable(name)
-        return "$" if name is None else os.environ[name]
+        return os.environ[name]
 
     return _VARIABLE.sub(value, os.path.expanduser(text))
 
 
 def _figure(value: float) -> str:
-    return str(int(value)) if value == int(value) else f"{value:g}"
+    # `g` alone would write a million as 1e+06.
+    if value == int(value):
+        return str(int(value))
+    return f"{value:g}"
 
 
 def _properties(name: str) -> dict[str, Any]:
@@ -198,6 +209,7 @@ def _properties(name: str) -> dict[str, Any]:
     return properties
 
 
+# Cached: pydantic builds it anew at each call, and each message asks for it.
 @cache
 def _schema(section: str) -> dict[str, Any]:
     return _MODELS[section].model_json_schema()

@@ -29,14 +29,17 @@ class Machine:
         """Device of the workers, "cpu" or "gpu", for a value of `launch.device`."""
         if asked == "auto":
             return "gpu" if self.gpus else "cpu"
-        return "cpu" if asked == "cpu" else "gpu"
+        if asked == "cpu":
+            return "cpu"
+        return "gpu"
 
     def cpus_per_worker(self, device: str = "auto") -> int:
         """Default number of cores of a worker: 1, or on GPUs one GPU's share of the node's cores."""
         if self.device(device) == "cpu" or not self.gpus:
             return 1
         # GPUs that this study cannot use keep their share of the cores.
-        return max(1, self.cores // max(self.gpus, self.node_gpus or 0))
+        sharing = max(self.gpus, self.node_gpus or 0)
+        return max(1, self.cores // sharing)
 
     def nodes(
         self,
@@ -49,12 +52,18 @@ class Machine:
         if not self.cluster:
             return 1
         fitting = self.workers_per_node(cpus_per_worker, device)
-        return math.ceil(workers / min(fitting, at_most or fitting))
+        if at_most:
+            fitting = min(fitting, at_most)
+        return math.ceil(workers / fitting)
 
     def workers_per_node(self, cpus_per_worker: int, device: str = "auto") -> int:
         """Largest number of workers on a node of a cluster."""
-        gpus = 0 if device == "cpu" else self.gpus
-        most = gpus or max(1, self.cores // cpus_per_worker)
+        gpus = self.gpus
+        if device == "cpu":
+            gpus = 0
         if self.tasks_per_node is None:
-            return most
-        return min(self.tasks_per_node, gpus) if gpus else self.tasks_per_node
+            # At least one: whether its cores fit is refused with a remedy elsewhere.
+            return gpus or max(1, self.cores // cpus_per_worker)
+        if gpus:
+            return min(self.tasks_per_node, gpus)
+        return self.tasks_per_node

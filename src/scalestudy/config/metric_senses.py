@@ -66,6 +66,7 @@ def _senses() -> dict[str, Sense]:
 def _squeeze(name: str) -> str:
     # Keras numbers repeated metrics of a model: `mean_io_u_1` is another `mean_io_u`.
     unnumbered = re.sub(r"_\d+$", "", name.lower())
+    # `MeanIoU`, `mean_io_u` and `mean-iou` are one.
     return re.sub(r"[^a-z0-9]", "", unnumbered)
 
 
@@ -76,4 +77,6 @@ def known(name: str) -> Sense:
 
 def gain(change: float, better: Better) -> float:
     """Change of a metric, with the sign such that larger is better."""
-    return change if better == "higher" else -change
+    if better == "higher":
+        return change
+    return -change

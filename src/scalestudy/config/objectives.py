@@ -49,9 +49,13 @@ def metric_key(term: FormulaTerm) -> str:
     """The metric's name in results, with parameters that are not the default: `f1`, `top_k_3`."""
     words = [term.name]
     for name, value in term.parameters.items():
+        # `top_k` and `top_k(k=5)` are one metric.
         if value == METRICS[term.name][name].default:
             continue
-        words.append(f"{value:g}" if isinstance(value, float) else str(value))
+        word = str(value)
+        if isinstance(value, float):
+            word = f"{value:g}"
+        words.append(word)
     return "_".join(words)
 
 
@@ -70,7 +74,8 @@ def refuse_unfit(
     for term in terms:
         if term.name != "top_k":
             continue
-        k = term.parameters.get("k", METRICS["top_k"]["k"].default)
+        default = METRICS["top_k"]["k"].default
+        k = term.parameters.get("k", default)
         if isinstance(k, int) and k >= classes:
             raise UserError(
                 f"k below the {classes} classes for top_k, which would always be 1",
@@ -107,6 +112,7 @@ def check_loss(text: str) -> str:
 
 def check_metrics(texts: Sequence[str]) -> Sequence[str]:
     """Return the texts if all metrics differ; raises WrongFormula otherwise."""
+    # Under one name, one would replace the other in the results.
     names = [metric_key(metric_term(text)) for text in texts]
     for name in names:
         if names.count(name) > 1:

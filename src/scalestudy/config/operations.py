@@ -8,9 +8,10 @@ from typing import Any
 
 from scalestudy.config.formula import EXAMPLES, Range, WrongFormula, parse_list
 
+_WAYS = ("horizontal", "vertical", "both")
 KINDS: Mapping[str, Mapping[str, Range]] = MappingProxyType(
     {
-        "flip": {"way": Range("horizontal", words=("horizontal", "vertical", "both"))},
+        "flip": {"way": Range("horizontal", words=_WAYS)},
         "rotate90": {},
         "rotate": {"degrees": Range(15.0, 0, 180)},
         "crop": {"least": Range(0.5, 0.01, 1)},
@@ -35,6 +36,7 @@ class Operation:
         return self.values[name]
 
 
+# Cached: each point of a study validates the same few texts.
 @lru_cache(maxsize=64)
 def operations_of(text: str) -> tuple[Operation, ...]:
     """Parse a list of operations, in order; empty for an empty text.
@@ -50,8 +52,9 @@ def operations_of(text: str) -> tuple[Operation, ...]:
             expected = f"{EXAMPLES['operation']} each once"
             raise WrongFormula(expected, f"Remove the second {term.name}.")
         # Completed here, so that all spellings of an operation are one.
-        values = {name: allowed.default for name, allowed in KINDS[term.name].items()}
-        values |= term.parameters
+        values = {}
+        for name, allowed in KINDS[term.name].items():
+            values[name] = term.parameters.get(name, allowed.default)
         operations[term.name] = Operation(term.name, MappingProxyType(values))
     return tuple(operations.values())
 

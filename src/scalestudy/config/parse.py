@@ -151,6 +151,7 @@ class _Parser:
         at: str,
     ) -> list[Any]:
         values = [given]
+        # `image_size = [64, 64]` is one value; `[[64, 64], [128, 128]]` are two.
         if isinstance(given, list) and not _is_value(name, given):
             values = given
         label = name.removeprefix("sweep.")
@@ -288,7 +289,7 @@ class _Parser:
             if defaults.engine is None and len(found) > 1:
                 self._refuse_two_engines(defaults.task, found)
             return [engine_traits(needed).default_strategy]
-        # Keras models, which every engine computes
+        # Keras models, which every engine computes.
         if defaults.engine is None and needed == DEFAULT:
             return given
         choices = ", ".join(row.name for row in of_engine(needed))
@@ -413,7 +414,7 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
             "The number of nodes follows from `workers` in [sweep] and `workers_per_node` in [launch], or"
             " `tasks_per_node` in the site profile."
         )
-    # The section that it was written in first.
+    # The section that it was written in first: a close name there is the likelier one.
     _, _, last = key.rpartition(".")
     own_first = {section: known} | keys_of
     for name, names in own_first.items():

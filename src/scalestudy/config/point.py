@@ -156,7 +156,8 @@ class Point(StoredSettings):
     def identity(self) -> dict[str, Any]:
         """The settings that determine its results, as JSON values: equal settings compute the same."""
         values = self.model_dump(mode="json", exclude=NOT_COMPUTED)
-        del values["data"]["cache"]  # does not affect results
+        # Where data are prepared does not affect results.
+        del values["data"]["cache"]
         return values
 
     def training(self) -> dict[str, Any]:
@@ -186,13 +187,16 @@ class Point(StoredSettings):
 
     def on(self, **terms: Any) -> "Point":
         """Return the point with other terms: `point.on(oversubscribed="…")`."""
+        # Validated, which model_copy does not do.
         changed = Terms.model_validate(self.terms.model_dump() | terms)
         return self.model_copy(update={"terms": changed})
 
     @property
     def class_weights(self) -> tuple[float, ...] | None:
         """Factors of the loss for each class; None for 1."""
-        return self.files.class_weights if self.files else None
+        if self.files is None:
+            return None
+        return self.files.class_weights
 
     def with_files(
         self,
@@ -222,7 +226,8 @@ class Point(StoredSettings):
             self.train.input_scaling,
             self.data.model_dump(mode="json", exclude={"cache"}),
         ]
-        digest = hashlib.sha256(json.dumps(alike, sort_keys=True).encode()).hexdigest()
+        text = json.dumps(alike, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()
         file = f"{folder}/s{self.seed}-{digest[:8]}.npz"
         files = self.needed_files().model_copy(update={"initial": file})
         return self.model_copy(update={"files": files})
@@ -255,7 +260,9 @@ class Point(StoredSettings):
     @property
     def update_batch(self) -> int:
         """Samples in a full update of the weights: those of all workers if the strategy is synchronous."""
-        return self.global_batch if self.traits.synchronous else self.per_worker_batch
+        if self.traits.synchronous:
+            return self.global_batch
+        return self.per_worker_batch
 
     @property
     def batch_ratio(self) -> float:

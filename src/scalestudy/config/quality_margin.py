@@ -34,6 +34,7 @@ class QualityMargin:
             percent = _PERCENT.fullmatch(given.strip())
             if percent is not None:
                 value, relative = Decimal(percent[1]) / 100, True
+        # True is an int, too.
         is_number = isinstance(value, int | float | Decimal)
         if not is_number or isinstance(value, bool) or not 0 < value < LARGEST_MARGIN:
             raise ValueError(

@@ -2,11 +2,10 @@
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 from scalestudy.config.point import Point
-from scalestudy.config.settings import (
-    StoredSettings,
-)
+from scalestudy.config.settings import StoredSettings
 
 
 class RunOrder(StoredSettings):
@@ -23,7 +22,8 @@ class RunOrder(StoredSettings):
     @classmethod
     def drawn_from(cls, study_text: str) -> "RunOrder":
         """Blocks with a digest of the study file as seed, so that a dry run shows the order of the run."""
-        return cls(seed=int(hashlib.sha256(study_text.encode()).hexdigest()[:8], 16))
+        digest = hashlib.sha256(study_text.encode()).hexdigest()
+        return cls(seed=int(digest[:8], 16))
 
     def arrange(self, points: Sequence[Point]) -> list[Point]:
         """Return the study's points, given row by row, in the order of their runs.
@@ -35,15 +35,19 @@ class RunOrder(StoredSettings):
         never changes the relative order of two points.
         """
         # In the order of their first occurrence: a dictionary keeps it.
-        names = dict.fromkeys(point.block for point in points)
-        blocks = {name: place for place, name in enumerate(names)}
-        points = sorted(
-            points, key=lambda point: (blocks[point.block], self._digest(point))
-        )
-        return [
-            point.model_copy(update={"place": place, "blocks": len(blocks)})
-            for place, point in enumerate(points)
-        ]
+        blocks: dict[tuple[Any, ...], int] = {}
+        for point in points:
+            blocks.setdefault(point.block, len(blocks))
+
+        def place_of(point: Point) -> tuple[int, bytes]:
+            return blocks[point.block], self._digest(point)
+
+        arranged = []
+        for place, point in enumerate(sorted(points, key=place_of)):
+            known = {"place": place, "blocks": len(blocks)}
+            arranged.append(point.model_copy(update=known))
+        return arranged
 
     def _digest(self, point: Point) -> bytes:
+        # Not `random.shuffle`, under which a further point would change the order of all others.
         return hashlib.sha256(f"{self.seed} {point.name}".encode()).digest()

@@ -66,15 +66,19 @@ class TaskDefaults:
         device: str = "cpu",
     ) -> ResolvedTrain:
         """Complete `train` with the task's defaults; `device` is "cpu" or "gpu"."""
-        given = train.model_dump()
+        complete = train.model_dump()
         # On GPUs, sums in a fixed order are slower.
         defaults = {"deterministic": device == "cpu"} | self.train
-        missing = {key: value for key, value in defaults.items() if given[key] is None}
-        return ResolvedTrain.model_validate(given | missing)
+        for key, value in defaults.items():
+            if complete[key] is None:
+                complete[key] = value
+        return ResolvedTrain.model_validate(complete)
 
     def complete_data(self, data: DataSettings) -> ResolvedData:
         """Complete `data` with the task's defaults and source; raises UserError if neither names a source."""
-        read = data.read or (str(self.file) if self.reads else None)
+        read = data.read or None
+        if read is None and self.reads:
+            read = str(self.file)
         source = data.source or self.source or read
         if source is None:
             raise UserError(
@@ -97,7 +101,8 @@ def task_defaults(task: str) -> TaskDefaults:
         UserError: The file is not valid Python, or has values that its keys do not accept.
     """
     file = task_file(task)
-    if not os.path.exists(file):  # the study was made on another machine
+    # A study that was made on another machine can still be reported here.
+    if not os.path.exists(file):
         return TaskDefaults(task, file)
     text = read_task_file(file)
     for name in ("train", "kind", "engine", "data"):
@@ -107,8 +112,8 @@ def task_defaults(task: str) -> TaskDefaults:
                 f"a computed value in {file}",
                 "Write values and names in quotes, not code; $NAME in a path stands for a variable.",
             )
-    kind, data = text.values.get("kind"), text.values.get("data")
-    train, metrics = text.values.get("train"), text.values.get("metrics")
+    kind = text.values.get("kind")
+    data = text.values.get("data")
     settings: dict[str, Any] = {}
     if isinstance(data, dict):
         settings = dict(data)
@@ -122,18 +127,32 @@ def task_defaults(task: str) -> TaskDefaults:
     for key, setting in TrainSettings.model_fields.items():
         if setting.default is None:
             open_keys.append(key)
-    named = isinstance(metrics, list) and all(isinstance(n, str) for n in metrics)
+    if not isinstance(source, str):
+        source = None
+    train = text.values.get("train")
+    if train is None:
+        train = {}
     return TaskDefaults(
         task=task,
         file=file,
         kind=kind,
-        source=source if isinstance(source, str) else None,
-        train=COMMON | _check("train", {} if train is None else train, open_keys, file),
+        source=source,
+        train=COMMON | _check("train", train, open_keys, file),
         data=_check("data", settings, DataSettings.model_fields, file),
         reads=text.reads,
-        metrics=tuple(metrics) if metrics is not None and named else (),
+        metrics=_names_of(text.values.get("metrics")),
         engine=_engine(text.values.get("engine"), file),
     )
+
+
+def _names_of(metrics: Any) -> tuple[str, ...]:
+    """Return a list of names as it is; () for anything else, such as metrics that are functions."""
+    if not isinstance(metrics, list):
+        return ()
+    for name in metrics:
+        if not isinstance(name, str):
+            return ()
+    return tuple(metrics)
 
 
 def _engine(name: Any, file: Path) -> str | None:
@@ -196,8 +215,10 @@ def read_task_file(path: Path) -> TaskText:
     last: dict[str, ast.stmt] = {}
     for statement in parse(path, "a task file that can be imported").body:
         names = bound_names(statement)
+        bound = names & set(NAMES)
         # `from module import *` may bind any of them.
-        bound = set(NAMES) if EVERYTHING in names else names & set(NAMES)
+        if EVERYTHING in names:
+            bound = set(NAMES)
         for name in bound:
             # A later statement replaces an earlier one, as when Python runs the file.
             values.pop(name, None)

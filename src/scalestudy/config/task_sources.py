@@ -54,6 +54,7 @@ def sources_of(points: Iterable[Point]) -> dict[str, str]:
 
 def digests(files: Mapping[str, Path]) -> dict[str, str]:
     """Return the SHA-256 of each file's syntax tree; comments, docstrings and layout do not change it."""
+    # Not of the file: a corrected comment must not make trained runs those of another task.
     found = {}
     for name, file in files.items():
         found[name] = hashlib.sha256(_comparable(file)).hexdigest()
@@ -164,9 +165,10 @@ def _local_spec(name: str, folders: Sequence[str]) -> ModuleSpec | None:
         return None
     spec = PathFinder.find_spec(name, [*folders, *sys.path])
     if spec is None:
-        # ValueError: a module that was not made by an import
+        # A package installed as editable, which a finder of its own knows. ValueError: a module that was not
+        # made by an import.
         with suppress(ImportError, ValueError):
-            spec = find_spec(name)  # a package installed as editable
+            spec = find_spec(name)
     if spec is None:
         return None
     for place in (spec.origin, *(spec.submodule_search_locations or ())):
@@ -188,6 +190,7 @@ def _is_installed(place: Path) -> bool:
 def _comparable(file: Path) -> bytes:
     """Return the same bytes for files that compute the same, under every version of Python."""
     tree = parse_or_none(file)
+    # What is not valid Python is compared byte by byte.
     if tree is None:
         return contents(file)
     plain = _plain(_without_docstrings(tree))

@@ -57,11 +57,15 @@ def toml_value(value: Any) -> str:
         TypeError: TOML has no such value (None).
     """
     if isinstance(value, Mapping):
-        inside = ", ".join(toml_line(key, inner) for key, inner in value.items())
-        return f"{{ {inside} }}" if inside else "{}"
+        lines = [toml_line(key, inner) for key, inner in value.items()]
+        if not lines:
+            return "{}"
+        return f"{{ {', '.join(lines)} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
-    return tomli_w.dumps({"value": value}).removeprefix("value = ").removesuffix("\n")
+    # The library writes only whole tables.
+    line = tomli_w.dumps({"value": value})
+    return line.removeprefix("value = ").removesuffix("\n")
 
 
 def read_text(path: Path) -> str:
@@ -89,6 +93,7 @@ def read_text(path: Path) -> str:
         raise UserError("a study file", f"{path}, which is a folder", action) from None
     except OSError as error:
         raise explain(error) or error from None
+    # Bytes that are no UTF-8, or a NUL byte in the path.
     except ValueError as error:
         raise UserError(
             "a readable text file (UTF-8)",
@@ -112,14 +117,16 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
             "Correct the file.",
         ) from None
     except ValueError as error:
-        message = str(error).replace(
-            "(at end of document)", f"(at line {len(text.splitlines())})"
-        )
+        # tomllib ends its messages in "(at line 3, column 1)" or "(at end of document)".
+        last_line = f"(at line {len(text.splitlines())})"
+        message = str(error).replace("(at end of document)", last_line)
         what, _, place = message.rpartition(" (at ")
-        if not what:  # an integer with thousands of digits, which Python does not parse
+        # An integer with thousands of digits, which Python does not parse.
+        if not what:
             what, place = message, "somewhere"
         action = 'Correct the line: keys read `name = value`, strings are "quoted", lists are [1, 2].'
-        if "\\" in what or "hex value" in what:  # \d or \u in a Windows path
+        # \d or \u in a Windows path.
+        if "\\" in what or "hex value" in what:
             action = "Write / in paths, or put the string in '...', where a backslash is literal."
         received = f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})"
         raise UserError("valid TOML", received, action) from None

@@ -141,12 +141,11 @@ Weights = Annotated[
 Augment = Annotated[str, AfterValidator(checked_augmentation), _OPERATIONS]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """Range of NumPy and Keras: 32 bits, unsigned."""
-
-
 Schedule = Literal["constant", "steps", "linear", "cosine"]
 
 
 def _regular(text: str) -> str:
+    # OverflowError: more repetitions than `re` can count.
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
