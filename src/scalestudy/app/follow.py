@@ -96,7 +96,9 @@ def follow(path: Path, listener: Listener, *, until_one_ends: bool = False) -> O
     """
     started = time.monotonic()
     overview = _look(path, None)
-    most = len(overview.open) if until_one_ends else 0
+    most = 0
+    if until_one_ends:
+        most = len(overview.open)
     with listener.following(overview):
         while overview.open and len(overview.open) >= most:
             time.sleep(pause(time.monotonic() - started))
@@ -112,7 +114,8 @@ def pause(cost: float) -> float:
 
 
 def _look(path: Path, known: Overview | None) -> Overview:
-    folder = StudyFolder.open(path)  # points may have been added
+    # Opened anew: points may have been added.
+    folder = StudyFolder.open(path)
     return study_status(folder, known=known)
 
 
@@ -140,10 +143,10 @@ def follow_launcher(
         nonlocal overview
         try:
             overview = study_status(folder, known=overview, names=names)
-        except OSError as error:  # keep the last known state
-            listener.note(
-                f"{error.filename or folder.path} cannot be read: {error.strerror or error}"
-            )
+        except OSError as error:
+            # The runs go on, and the last known state stays.
+            place = error.filename or folder.path
+            listener.note(f"{place} cannot be read: {error.strerror or error}")
         overview = _with_lost(overview, lost)
         listener.points_changed(shown())
 
@@ -160,24 +163,27 @@ def follow_launcher(
         try:
             take_steps(launcher.start(folder, todo, options), step)
         finally:
+            # After Ctrl-C, too: what was stopped is shown as it was left.
             look()
     return overview
 
 
 def _with_lost(overview: Overview, lost: Mapping[str, Failure]) -> Overview:
     """Add the failures that could not be written to a run folder."""
-    points = [
-        replace(
+    points = []
+    for status in overview.points:
+        failure = lost.get(status.name)
+        if failure is None:
+            points.append(status)
+            continue
+        failed = replace(
             status,
             state="failed",
             reason=failure.reason,
             failure=failure,
             progress=None,
         )
-        if (failure := lost.get(status.name)) is not None
-        else status
-        for status in overview.points
-    ]
+        points.append(failed)
     return replace(overview, points=points)
 
 

@@ -62,7 +62,10 @@ def request_of(
     """
     path = Path(file)
     study = load_study(path)
-    target = Path(out) if out is not None else default_folder(path, study.name)
+    if out is None:
+        target = default_folder(path, study.name)
+    else:
+        target = Path(out)
     return Request(study, read_text(path), path.parent, target)
 
 
@@ -121,9 +124,12 @@ class Plan:
             UserError: A data set cannot be prepared, or must be prepared in advance and is not.
         """
         fresh = [point for point in points if point.name not in self._ready]
-        find = prepare_ahead if self.launcher.detached else prepare_points
+        find = prepare_points
+        if self.launcher.detached:
+            find = prepare_ahead
         added = find(fresh, self._kind, self.request.base, self.study, listener)
         engines = {point.engine for point in self.points}
+        # Engines draw different initial weights from one seed, which would be compared too.
         if len(engines) > 1:
             folder = self.request.target.absolute() / INITIAL
             self._note_other_beginnings(folder, added, listener)
@@ -185,6 +191,7 @@ class Plan:
 
     def folder(self) -> StudyFolder:
         """Create or open the results folder."""
+        # Points of one task share one dictionary of sources: each file is noted once.
         distinct = {id(point.sources): point for point in self.points}
         for point in distinct.values():
             add_trained(point.task, point.sources)
@@ -219,6 +226,7 @@ def _installed(
     listener: Listener,
 ) -> list[Point]:
     """Leave out points whose engine or library is not installed here, unless none would be left."""
+    # What is installed on the nodes of a queue is not known here.
     if launcher.detached:
         return points
     by_software: dict[tuple[str, str | None], list[Point]] = {}
@@ -231,17 +239,20 @@ def _installed(
         try:
             launcher.refuse([one])
         except UserError as error:
-            if one.environment is None:  # a wrong environment is a mistake
+            # A wrong environment is a mistake, which is refused later.
+            if one.environment is None:
                 missing[software] = error
-    left = [
-        point for point in points if (point.engine, point.traits.library) not in missing
-    ]
+    left = []
+    for point in points:
+        if (point.engine, point.traits.library) not in missing:
+            left.append(point)
+    # With nothing left, the error of what is missing says more.
     if not left:
         return points
     for software, lacking in missing.items():
         out = by_software[software]
-        strategies = dict.fromkeys([point.strategy for point in out])
-        names = " and ".join(strategies)
+        strategies = [point.strategy for point in out]
+        names = " and ".join(dict.fromkeys(strategies))
         count = f"{len(out)} {plural('point', len(out))}"
         listener.note(
             f"Left out: {count} of {names}. Not installed: {lacking.expected}. {lacking.action}"

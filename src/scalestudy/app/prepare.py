@@ -47,7 +47,9 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
     defaults = study.defaults
     if defaults.reads and study.data.read is None:
         study = study.with_data(read=str(defaults.file))
-    kind = "custom" if study.data.read is not None else defaults.kind
+    kind = defaults.kind
+    if study.data.read is not None:
+        kind = "custom"
     if study.data.source or "data.source" in study.sweep.other:
         return study, kind
     source = defaults.source
@@ -61,6 +63,7 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
             'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
         )
     try:
+        # A path in a task file is relative to that file, not to the study.
         if named_source(source) is None:
             source = str(Path(study.task).parent / expand_variables(source))
     except UndefinedVariable as undefined:
@@ -115,6 +118,7 @@ def prepare_ahead(
         NotPreparedError: A data set is not prepared.
         UserError: A data set is too small for a point, or the weights may be missing.
     """
+    # Compute nodes often reach no network, and every job would decode the set anew.
     command = f"scalestudy data prepare {shlex.quote(str(base / study.place.file))}"
 
     def find(point: Point) -> PreparedFiles:
@@ -196,6 +200,7 @@ def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> 
         cache = Path(realpath(cache_folder(data.cache, base)))
         source = folder_of(data.source, base)
         sets = [path for path in (wanted, *wanted.parents) if path.parent == cache]
+        # Only its sets: a folder that data.cache names may hold much else.
         if source is not None and wanted.is_relative_to(source):
             inside = f"the data set {source}"
         elif wanted == cache or any((path / "meta.json").exists() for path in sets):
@@ -250,6 +255,7 @@ def _by_pretrained(points: Iterable[Point]) -> Iterable[Point]:
     for point in points:
         train, prepared = point.train, point.needed_files().prepared
         model = point.task, point.engine, train.weights, train.input_scaling
+        # A model's input and classes are those of its data.
         distinct[*model, prepared] = point
     return distinct.values()
 
@@ -272,6 +278,7 @@ def _with_data(
         _refuse_too_few(point, training, study)
         train, data = point.train, Prepared.open(folder)
         refuse_unusable(point, study, base, classes=data.classes)
+        # "balanced" weights follow from the classes in the split, which takes reading all of them.
         asked = (folder, split, train.class_weights)
         if train.class_weights is not None and asked not in weights:
             rows = Split.load(split).train
@@ -309,10 +316,12 @@ def _noted(
     """Report what was left out of a prepared set, and return its files."""
     for note in (*done.left_out, *done.remarks):
         listener.note(f"{data.source}: {note}")
-    if names := untrained(done, split):
+    names = untrained(done, split)
+    if names:
         of = f"{len(names)} of {done.classes} classes"
         listener.note(
             f"{data.source}: no training sample of {of} ({join_first(names)}): make the validation set smaller"
         )
     arrays = str(done.path.absolute())
-    return arrays, str(Path(str(split.path)).absolute()), len(split.train)
+    rows = str(Path(str(split.path)).absolute())
+    return arrays, rows, len(split.train)

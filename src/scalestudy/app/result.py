@@ -49,6 +49,7 @@ class StudyFigure:
 
         from scalestudy.report.figure import Picture
 
+        # A notebook draws the major versions of Vega-Lite that it knows, by media type.
         major = alt.SCHEMA_VERSION.lstrip("v").split(".")[0]
         return {
             f"application/vnd.vegalite.v{major}+json": self.spec,
@@ -65,7 +66,10 @@ class StudyResult:
         self.overview = overview
 
     def __repr__(self) -> str:
-        done = sum(status.state == "done" for status in self.overview.points)
+        done = 0
+        for status in self.overview.points:
+            if status.state == "done":
+                done += 1
         return f"<study {self.store.name}: {done} of {len(self.overview.points)} points done, {self.folder}>"
 
     @property

@@ -38,18 +38,21 @@ class RowPoints:
         Raises:
             UserError: Times of a strategy cannot be compared, or no row is left.
         """
+        # As many as the last look at the data needs: which rows get them is decided as the study runs.
         seeds = _more_seeds(plan.study.sweep.seed, LOOKS[-1])
         sweep = plan.study.sweep.model_copy(update={"seed": seeds})
-        points = plan.launcher.points(
-            plan.study.model_copy(update={"sweep": sweep}), plan.options
-        )
+        study = plan.study.model_copy(update={"sweep": sweep})
+        points = plan.launcher.points(study, plan.options)
         planned = {_row_of(point) for point in plan.points}
         rows: dict[Key, list[Point]] = {}
+        # One block after another, as the number of a run in its row is that of its block.
         for point in sorted(points, key=lambda point: seeds.index(point.seed)):
-            if _row_of(point) in planned:
-                _refuse_untimed(point)
-                if point.oversubscribed is None:
-                    rows.setdefault(_row_of(point), []).append(point)
+            row = _row_of(point)
+            if row not in planned:
+                continue
+            _refuse_untimed(point)
+            if point.oversubscribed is None:
+                rows.setdefault(row, []).append(point)
         if not rows:
             raise UserError(
                 "a row whose times count, for --until decided",
@@ -207,6 +210,7 @@ def _lost_seconds(
             failure = status.failure
         if failure is None:
             continue
+        # A failure says no time; the ranks and the progress do, if it came that far.
         starts = [rank.began for rank in run.ranks() if rank.began is not None]
         progress = run.progress()
         # One clock: both times are those of the host of rank 0.

@@ -67,6 +67,7 @@ def run_study(
     """
     listener = listener or Listener()
     plan = plan_study(request, options, listener=listener)
+    # Disturbed runs are done, and may be repeated.
     again = plan.to_run(plan.overview)
     done = 0
     for status in plan.overview.points:
@@ -147,8 +148,10 @@ def dry_run(
         yield from _in_words(plan.order, ready.values())
     if ready:
         yield _expected_time(plan, set(ready))
-    disturbed = [status.name for status in plan.overview.disturbed]
-    left = [name for name in disturbed if name not in ready]
+    left = []
+    for status in plan.overview.disturbed:
+        if status.name not in ready:
+            left.append(status.name)
     if left:
         yield f"{len(left)} of the finished ones are disturbed: --repeat-disturbed repeats them."
     shared = [point for point in ready.values() if point.oversubscribed is not None]
@@ -259,6 +262,7 @@ def _here(plan: Plan, listener: Listener) -> Overview:
     folder, launcher = plan.folder(), plan.launcher
     try:
         with folder.lock():
+            # Another process may have run some since the plan was made.
             overview = study_status(folder)
             names = plan.to_run(overview)
             todo = [point for name, point in ready.items() if name in names]
@@ -280,6 +284,7 @@ def _here(plan: Plan, listener: Listener) -> Overview:
 
 def _in_queue(plan: Plan, listener: Listener) -> Overview:
     """Submit as many points as the queue accepts, and add more until no point is left that can continue."""
+    # One run submits more than once, and says each note only the first time.
     options, said = replace(plan.options, feeds=True), set[str]()
     again = partial(next_submission, limit=plan.options.resubmissions)
     left = {status.name for status in plan.overview.runnable if again(status)}
@@ -288,6 +293,7 @@ def _in_queue(plan: Plan, listener: Listener) -> Overview:
     try:
         while taken or overview.open:
             left -= taken
+            # With points left, each end makes room for one of them.
             overview = follow(plan.request.target, listener, until_one_ends=bool(left))
             resumed = set()
             for status in overview.points:
@@ -326,7 +332,8 @@ def _submit(
             listener.note(step.text)
 
     folder = plan.folder()
-    if not points:  # the plan has asked the queue already
+    # The plan has asked the queue already.
+    if not points:
         return taken
     try:
         with folder.lock():

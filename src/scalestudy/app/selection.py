@@ -42,7 +42,9 @@ def match_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
             if name == pattern or fnmatch.fnmatchcase(name, pattern):
                 fitting.add(name)
         if not fitting:
-            near = difflib.get_close_matches(pattern, known, 3, cutoff=0.5) or known[:3]
+            near = difflib.get_close_matches(pattern, known, 3, cutoff=0.5)
+            if not near:
+                near = known[:3]
             raise UserError(
                 "the name of a point after --point, or a pattern such as 'horovod-*'",
                 f"{pattern!r}, which matches none of {len(known)} points",
@@ -118,6 +120,7 @@ def waiting_sentences(
 
     With `stuck_only`, reasons of jobs that will start are left out.
     """
+    # One sentence for many points: a sweep may have hundreds of jobs that wait for the same.
     names: dict[Waiting, list[str]] = {}
     jobs: dict[Waiting, list[str]] = {}
     for status in statuses:
@@ -167,7 +170,9 @@ def status_record(overview: "Overview") -> dict[str, Any]:
 
 
 def _point(status: "PointStatus") -> dict[str, Any]:
-    point, result = status.point, status.result
+    point, run = status.point, None
+    if status.run:
+        run = str(status.run.path)
     return {
         "name": point.name,
         "state": status.state,
@@ -178,19 +183,25 @@ def _point(status: "PointStatus") -> dict[str, Any]:
         "workers": point.workers,
         "seed": point.seed,
         "swept": point.swept,
-        "run": str(status.run.path) if status.run else None,
+        "run": run,
         "job": _job(status),
         "progress": _progress(status),
         "silent_seconds": status.silent,
-        "result": result
-        and {
-            "throughput": result.throughput,
-            "training_seconds": result.training_seconds,
-            "metric": result.metric,
-            "quality": result.quality,
-            "model_missing": result.model_missing,
-            "finished": result.finished,
-        },
+        "result": _result(status),
+    }
+
+
+def _result(status: "PointStatus") -> dict[str, Any] | None:
+    result = status.result
+    if result is None:
+        return None
+    return {
+        "throughput": result.throughput,
+        "training_seconds": result.training_seconds,
+        "metric": result.metric,
+        "quality": result.quality,
+        "model_missing": result.model_missing,
+        "finished": result.finished,
     }
 
 
@@ -206,16 +217,21 @@ def _job(status: "PointStatus") -> dict[str, Any] | None:
     # Once a job runs, the queue's estimate of its start is no longer one.
     if view and view.waiting:
         expected = view.start or None
+    waits = waits_for = next_command = None
+    if waiting:
+        waits, waits_for = waiting.words, waiting.group
+        next_command = waiting.next_command([job.job])
     return {
+        # "" until the queue has answered.
         "id": job.job or None,
         "queue": job.queue,
         "attempt": job.attempt,
         "requeues": requeues,
         "submitted": job.submitted,
         "nodes": nodes,
-        "waits": waiting.words if waiting else None,
-        "waits_for": waiting.group if waiting else None,
-        "next_command": waiting.next_command([job.job]) if waiting else None,
+        "waits": waits,
+        "waits_for": waits_for,
+        "next_command": next_command,
         "expected": expected,
     }
 

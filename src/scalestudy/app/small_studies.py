@@ -65,9 +65,8 @@ def first_study(
     if task is None:
         (task, size, batch), notes = _task_for(source, folder)
         source = source or DIGITS
-        data = [
-            f"{toml_line('image_size', size)}  # height, width; small, for a study of minutes"
-        ]
+        image_size = toml_line("image_size", size)
+        data = [f"{image_size}  # height, width; small, for a study of minutes"]
         train = ["epochs = 10", toml_line("batch_size", batch)]
     held = f"{cores} {plural('core', cores)}"
     if gpus:
@@ -137,7 +136,9 @@ def _not_enlarged(size: list[int], contents: Contents, step: int) -> list[int]:
     """Return the size, or that of the largest images if it is smaller, in multiples of `step`."""
     sizes = contents.sizes or [contents.input_shape[:2]]
     limited = []
-    for side, sides in zip(size, zip(*sizes, strict=True), strict=True):
+    # All heights, then all widths.
+    by_side = zip(*sizes, strict=True)
+    for side, sides in zip(size, by_side, strict=True):
         most = step * ceil(max(sides) / step)
         limited.append(min(side, most))
     return limited
@@ -145,7 +146,10 @@ def _not_enlarged(size: list[int], contents: Contents, step: int) -> list[int]:
 
 def _engine_of(task: str, folder: Path) -> str | None:
     """Engine that a task names or imports, unless it is the default one; a path is relative to `folder`."""
-    defaults = task_defaults(task if has_name(task) else str(folder / task))
+    file = task
+    if not has_name(task):
+        file = str(folder / task)
+    defaults = task_defaults(file)
     imported = engine_of_script(defaults.file, {}).name
     if defaults.engine:
         return defaults.engine

@@ -53,33 +53,44 @@ def refuse_unusable(
     weights = train.class_weights
     if train.loss and weights:
         refuse_unweighted(loss_terms(train.loss), place.of("train.loss"))
-    if isinstance(weights, tuple) and (
-        not any(weights) or (classes and len(weights) != classes)
-    ):
-        raise UserError(
-            f"{classes} class weights, some above 0, one for each class"
-            if classes
-            else "weights above 0",
-            f"{list(weights)}{place.of('train.class_weights')}",
-            'Correct class_weights under [train], or write "balanced".',
-        )
-    if (
-        train.weights not in (None, "none", "imagenet")
-        and not Path(train.weights).is_file()
-    ):
+    if isinstance(weights, tuple):
+        # With all weights 0, the loss is 0 for every model.
+        fits = any(weights)
+        expected = "weights above 0"
+        if classes:
+            fits = fits and len(weights) == classes
+            expected = f"{classes} class weights, some above 0, one for each class"
+        if not fits:
+            raise UserError(
+                expected,
+                f"{list(weights)}{place.of('train.class_weights')}",
+                'Correct class_weights under [train], or write "balanced".',
+            )
+    known = (None, "none", "imagenet")
+    if train.weights not in known and not Path(train.weights).is_file():
         raise UserError(
             'a file of weights, "imagenet" or "none" as weights',
             f"{train.weights}, which is no file{place.of('train.weights')}",
             "Correct the path. It is relative to the study file.",
         )
-    cache = cache_folder(point.data.cache, base).absolute()
-    there = next(path for path in (cache, *cache.parents) if path.exists())
-    on_disk = there.is_dir() and os.statvfs(there).f_blocks > 0  # /proc has no blocks
-    if not on_disk or not os.access(there, os.W_OK | os.X_OK):
-        why = "not writable" if on_disk else "no folder on a disk"
+    _refuse_unwritable_cache(cache_folder(point.data.cache, base).absolute(), study)
+
+
+def _refuse_unwritable_cache(cache: Path, study: Study) -> None:
+    """Refuse a cache that cannot be made, before the data are read for it."""
+    there = cache
+    while not there.exists():
+        there = there.parent
+    why = ""
+    # Where nothing can be stored, as in /proc, there are no blocks.
+    if not there.is_dir() or os.statvfs(there).f_blocks == 0:
+        why = "no folder on a disk"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        why = "not writable"
+    if why:
         raise UserError(
             "a writable folder for prepared data as data.cache",
-            f"{cache}: {there} is {why}{place.of('data.cache')}",
+            f"{cache}: {there} is {why}{study.place.of('data.cache')}",
             'Name another folder under [data]: cache = "PATH".',
         )
 
@@ -115,15 +126,15 @@ def fetch_weights(
         UserError: The model cannot be built.
     """
     stamp = _stamp(point, prepared)
-    if (
-        stamp is None
-        or (stamp.exists() and not again)
-        or _cannot_build(point, listener)
-    ):
+    if stamp is None:
         return
-    with listener.progress(
-        f"Building the model of {Path(point.task).name} once, for its weights"
-    ):
+    if stamp.exists() and not again:
+        return
+    if _cannot_build(point, listener):
+        return
+    # Here, not in the workers, which would all download at once.
+    what = f"Building the model of {Path(point.task).name} once, for its weights"
+    with listener.progress(what):
         notes = _build(point, prepared=prepared)
     for note in notes:
         listener.note(note)
@@ -139,11 +150,15 @@ def check_task_files(points: Iterable[Point], listener: Listener) -> None:
     Raises:
         UserError: If a file cannot be imported, or does not define what a task needs.
     """
-    for point in {
-        (p.engine, p.environment, p.train.loss is None, p.train.metrics is None): p
-        for p in points
-        if p.files is None and not is_ours(p.task)
-    }.values():
+    # One point for each combination of what decides which names of the file are needed.
+    distinct: dict[tuple[object, ...], Point] = {}
+    for point in points:
+        if point.files is not None or is_ours(point.task):
+            continue
+        own_loss = point.train.loss is None
+        own_metrics = point.train.metrics is None
+        distinct[point.engine, point.environment, own_loss, own_metrics] = point
+    for point in distinct.values():
         if not _is_here(point):
             continue
         label = engine_traits(point.engine).label
@@ -213,6 +228,7 @@ def _stamp(point: Point, prepared: str) -> Path | None:
     task, train = point.task, point.train
     if is_ours(task) and train.weights in (None, "none") and not train.frozen_epochs:
         return None
+    # Its text, since an edited file may build a model with other weights.
     try:
         text = task_file(task).read_bytes()
     except OSError:

@@ -135,7 +135,9 @@ def ending(step: Ended, until: Until, findings: Findings | None) -> str:
     decision = findings.advice.decision
     if decision.choice is None:
         return "Not decided: no row can be advised."
-    if reason := _unsettled(decision):
+    reason = _unsettled(decision)
+    # The report is the measure: its verdicts may be stricter than the rule that ended the runs.
+    if reason:
         return f"Not decided: {reason}. More runs would hardly change it within these limits."
     return f"Decided: {step.why}."
 
@@ -158,7 +160,8 @@ def describe_batch(step: Batch) -> str:
 
 def _expected(known: Known, limits: Limits, bill: Bill) -> str:
     """Expected cost with its range, and the saving against the grid."""
-    timed = [key for key in known.rows if known.measures.wall_seconds.values.get(key)]
+    seconds = known.measures.wall_seconds.values
+    timed = [key for key in known.rows if seconds.get(key)]
     if len(timed) < len(known.rows):
         return (
             f"In simulations, the median study costs about {EXPECTED:.0%} of a grid of three seeds, and none"
@@ -169,11 +172,13 @@ def _expected(known: Known, limits: Limits, bill: Bill) -> str:
     if limits.budget is not None:
         most = limits.budget / 3600
     spent = known.spent / 3600
-    likely = min(most, max(spent, 3 * EXPECTED * grid))
+    three_seeds = 3 * grid
+    likely = min(most, max(spent, EXPECTED * three_seeds))
+    saved = max(0.0, 1 - likely / three_seeds)
     return (
         f"Expected cost: about {units.cost(likely, bill)} ({units.cost(spent, bill)} so far, at most"
-        f" {units.cost(most, bill)}). A grid of three seeds costs {units.cost(3 * grid, bill)}, of which this"
-        f" saves {max(0.0, 1 - likely / (3 * grid)):.0%}."
+        f" {units.cost(most, bill)}). A grid of three seeds costs {units.cost(three_seeds, bill)}, of which this"
+        f" saves {saved:.0%}."
     )
 
 

@@ -52,7 +52,9 @@ class Verified:
     @property
     def sound(self) -> bool:
         """Whether it can be used, or is missing but not needed."""
-        return self.word == "sound" or (self.word == "missing" and not self.needed)
+        if self.word == "missing":
+            return not self.needed
+        return self.word == "sound"
 
 
 def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
@@ -65,6 +67,7 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
     Raises:
         UserError: The folder does not exist, or contains no study.
     """
+    # Not by StudyFolder.open, which refuses a damaged study: its runs may be sound.
     study = read_record(folder / "study.json", StudyRecord)
     if study.word == "missing" and not (folder / "points").is_dir():
         lack = "is no folder"
@@ -83,22 +86,11 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
         Verified("study.json", study.word, study.why),
         _compare(folder / "study.toml", "study.toml", checksum, on_read),
     ]
-    others = [*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]
-    for file in sorted(others):
-        if file.name != "study.json":  # only the features know the models of the others
-            record = read_record(file, Record)
-            name = file.relative_to(folder).as_posix()
-            files.append(Verified(name, record.word, record.why))
+    files += _other_records(folder)
     files += _sources(folder, known)
-    parents = [folder / "points"]
-    for point in known:
-        parents.append(folder / "points" / point.name)
-    for path in parents:
-        # A link to nowhere is in the way, too.
-        if os.path.lexists(path) and not path.is_dir():
-            name = path.relative_to(folder).as_posix()
-            files.append(Verified(name, "corrupt", "it is no folder"))
+    files += _parents_of_runs(folder, known)
     points: list[Point] = []
+    # Of all runs that are there, also of points that are no longer in the study.
     for path in sorted((folder / "points").glob("*/run-*")):
         if NAME.fullmatch(path.name):
             on_read(path.relative_to(folder).as_posix())
@@ -107,6 +99,30 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
             if of_run:
                 points.append(of_run)
     return files + list(_data(points, on_read))
+
+
+def _other_records(folder: Path) -> Iterator[Verified]:
+    """Read the records beside study.json, such as a queue's answers and diagnoses."""
+    files = [*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]
+    for file in sorted(files):
+        if file.name == "study.json":
+            continue
+        # As any record: only the features know their models.
+        record = read_record(file, Record)
+        name = file.relative_to(folder).as_posix()
+        yield Verified(name, record.word, record.why)
+
+
+def _parents_of_runs(folder: Path, points: list[Point]) -> Iterator[Verified]:
+    """Name what lies where the runs of these points should be."""
+    parents = [folder / "points"]
+    for point in points:
+        parents.append(folder / "points" / point.name)
+    for path in parents:
+        # A link to nowhere is in the way, too.
+        if os.path.lexists(path) and not path.is_dir():
+            name = path.relative_to(folder).as_posix()
+            yield Verified(name, "corrupt", "it is no folder")
 
 
 def _sources(folder: Path, points: list[Point]) -> Iterator[Verified]:
@@ -142,11 +158,17 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
         for file in sorted((run.path / part).glob("*.json")):
             records[f"{part}/{file.name}"] = kind
     for name, model in records.items():
-        if name not in checksums:
-            record = read_record(run.path / name, model)
-            if record.word != "missing" or name == "point.json":
-                yield Verified(f"{inside}/{name}", record.word, record.why)
-    if EPOCHS not in checksums and (epochs := run.found_epochs()):
+        # A checksum has told it already.
+        if name in checksums:
+            continue
+        record = read_record(run.path / name, model)
+        # Every run has its point; the others depend on how far it came.
+        if record.word != "missing" or name == "point.json":
+            yield Verified(f"{inside}/{name}", record.word, record.why)
+    if EPOCHS in checksums:
+        return
+    epochs = run.found_epochs()
+    if epochs:
         wrong = [line.why for line in epochs if line.damaged]
         word: Word = "corrupt" if wrong else "sound"
         yield Verified(f"{inside}/{EPOCHS}", word, "; ".join(wrong[:3]))
@@ -173,8 +195,13 @@ def _compare(
 
 def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
     """Check each data set and split once: its description, its arrays, its rows."""
-    files = [point.files for point in points if point.files is not None]
-    for folder in dict.fromkeys([names.prepared for names in files]):
+    folders: dict[str, None] = {}
+    splits: dict[str, None] = {}
+    for point in points:
+        if point.files is not None:
+            folders[point.files.prepared] = None
+            splits[point.files.split] = None
+    for folder in folders:
         try:
             prepared = Prepared.open(folder)
         except UserError as error:
@@ -183,7 +210,7 @@ def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
         yield Verified(f"{folder}/meta.json", "sound")
         for name, checksum in prepared.arrays.items():
             yield _compare(prepared.path / name, f"{folder}/{name}", checksum, on_read)
-    for split in dict.fromkeys([names.split for names in files]):
+    for split in splits:
         try:
             Split.load(split)
         except UserError as error:

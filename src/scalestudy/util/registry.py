@@ -97,10 +97,10 @@ class Registry(Generic[Item]):
 
     def _load(self, name: str) -> Item:
         if name in self._built_in:
-            given: Item | str = self._built_in[name]
-            if isinstance(given, str):
-                return load(given)
-            return given
+            built_in: Item = self._built_in[name]
+            if isinstance(built_in, str):
+                built_in = load(built_in)
+            return built_in
         entry = self._added[name]
         try:
             item: Item = entry.load()
