@@ -49,5 +49,5 @@ class RunOrder(StoredSettings):
         return arranged
 
     def _digest(self, point: Point) -> bytes:
-        # Not `random.shuffle`, under which a further point would change the order of all others.
+        # Not by shuffling, with which a further point would change the order of all others.
         return hashlib.sha256(f"{self.seed} {point.name}".encode()).digest()
