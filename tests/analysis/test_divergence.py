@@ -6,6 +6,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.divergence import chance_tolerance, failures
 from scalestudy.analysis.runs import quality_sense
+from scalestudy.analysis.wording.verdicts import describe_failure
 from scalestudy.config.metric_senses import Sense
 
 NAN, INF = math.nan, math.inf
@@ -14,8 +15,7 @@ NAN, INF = math.nan, math.inf
 def failed(*runs):
     """Seed and kind of each run that failed."""
     return [
-        (failure.seed, failure.kind)
-        for failure in failures(runs, quality_sense(runs), 3)
+        (failure.seed, failure.kind) for failure in failures(runs, quality_sense(runs))
     ]
 
 
@@ -92,9 +92,9 @@ def test_divergence_tells_the_epoch_and_the_weight_where_it_began():
         (lost, ""),
         (named, "; the first weight that is not is 0/kernel"),
     ):
-        (failure,) = failures([run], quality_sense([run]), 3)
+        (failure,) = failures([run], quality_sense([run]))
         assert (
-            failure.sentence
+            describe_failure(failure.evidence, 3)
             == f"diverged: the loss is not finite from epoch 2 on{weight}"
         )
 

@@ -12,6 +12,8 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.plausibility import with_doubts
 from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.to_target import Useful
+from scalestudy.analysis.wording.doubts import describe_doubt
+from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.config.quality_margin import QualityMargin
 
 SEEDS = (0.998, 1.0, 1.002)
@@ -63,7 +65,8 @@ def decide(runs, **criteria):
 
 
 def doubts(advice):
-    return [text for text in advice.open_questions if text in advice.decision.doubts]
+    sentences = [describe_doubt(doubt) for doubt in advice.decision.doubts]
+    return [text for text in advice.open_questions if text in sentences]
 
 
 def test_a_table_that_nothing_speaks_against_is_settled():
@@ -83,7 +86,8 @@ def test_rows_on_unlike_gpus_are_not_compared():
     findings = analyse("made", runs)
     decision = findings.advice.decision
     assert (decision.kind, decision.choice) == ("unlike-devices", None)
-    assert "P100" in decision.doubts[0] and "A100" in decision.doubts[0]
+    (doubt,) = doubts(findings.advice)
+    assert "P100" in doubt and "A100" in doubt
     speeds = {
         row.workers: row.speed.steady.value for row in findings.rows if row.workers > 1
     }
@@ -279,7 +283,8 @@ def test_a_small_margin_is_shown_with_its_digits():
     findings = analyse("made", runs, criteria=Criteria(margin=QualityMargin(0.0005)))
     verdict = findings.advice.decision.verdicts[key_of("native", 4, {})]
     assert verdict.kind == "no-worse"
-    assert "0.0005" in verdict.sentence and "<" not in verdict.sentence
+    words = describe_verdict(verdict)
+    assert "0.0005" in words and "<" not in words
     assert any(
         "is 0.9991 (95 % interval 0.99" in sentence
         for sentence in findings.advice.sentences
@@ -325,4 +330,5 @@ def test_a_choice_that_may_need_more_samples_is_provisional(ratio, doubted):
     found = with_doubts(decision, findings.rows, findings.measures, {key: needed})
     assert ("samples-unclear" in found.provisional) == doubted
     if doubted:
-        assert "1.57 (0.94 to 2.65)" in found.doubts[0] and "0.57" in found.doubts[0]
+        words = describe_doubt(found.doubts[0])
+        assert "1.57 (0.94 to 2.65)" in words and "0.57" in words

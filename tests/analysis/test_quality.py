@@ -10,6 +10,7 @@ from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.quality import MARGIN, accepted_loss, classify_change, judge
 from scalestudy.analysis.runs import group_runs, key_of
 from scalestudy.analysis.statistics import contrast
+from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.config.metric_senses import Sense
 from scalestudy.config.quality_margin import QualityMargin
 
@@ -139,7 +140,7 @@ def test_an_error_rate_and_an_r2_near_zero_have_absolute_margins():
 
 def test_a_loss_within_the_margin_is_named_as_one():
     lost = verdict([0.90, 0.901, 0.899], [0.89, 0.891, 0.889])
-    assert (lost.kind, lost.sentence) == (
+    assert (lost.kind, describe_verdict(lost)) == (
         "no-worse",
         "worse by 0.010 to 0.010, within the accepted 0.020",
     )
@@ -204,7 +205,7 @@ def test_small_errors_are_told_apart_in_words():
     lost = verdict(
         [4.00e-4, 4.01e-4, 3.99e-4], [4.40e-4, 4.41e-4, 4.39e-4], metric="mse"
     )
-    assert "0.00004" in lost.sentence
+    assert "0.00004" in describe_verdict(lost)
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, cast
 
+from scalestudy.analysis.doubts import Doubt
 from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.failure_counts import Failures, count_failures, pool
 from scalestudy.analysis.measures import Measures
@@ -119,15 +120,24 @@ class PassedOver:
 
 
 @dataclass(frozen=True)
+class NoSingle:
+    """Why no one-worker row is the reference: none has finished or was timed, or `verdict` speaks against `key`."""
+
+    kind: Literal["unfinished", "untimed", "worse"]
+    key: Key | None = None
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
 class Decision:
     """Which row to request.
 
     Attributes:
         choice: The row; None if no row is recommended.
         reference: The row that costs are compared with; None if nothing was timed.
-        no_single: Why the reference has several workers although sites bill one; empty if it has not.
+        no_single: Why the reference has several workers although sites bill one; None if it has not.
         failures: Rows of which runs failed.
-        doubts: What speaks against the table, in sentences (`analysis.plausibility`).
+        doubts: What speaks against the table (`analysis.plausibility`).
         sound: Rows whose quality does not seem worse and whose runs do not fail more often. No other is
             advised, for whatever goal.
         samples: Rows that need more samples than the reference for the same quality, and how many times as
@@ -148,8 +158,8 @@ class Decision:
     provisional: tuple[Reason, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
     rivals: tuple[Key, ...] = ()
-    no_single: str = ""
-    doubts: tuple[str, ...] = ()
+    no_single: NoSingle | None = None
+    doubts: tuple[Doubt, ...] = ()
     failures: Mapping[Key, Failures] = field(default_factory=dict)
     sound: frozenset[Key] = frozenset()
     samples: Mapping[Key, Estimate] = field(default_factory=dict)
@@ -193,7 +203,7 @@ class Decision:
     @property
     def relative(self) -> bool:
         """Whether the reference has several workers because no one-worker row can be it."""
-        return bool(self.no_single)
+        return self.no_single is not None
 
     def is_about_target(self, efficiency: Estimate) -> bool:
         """Whether a cost efficiency lies in the indifference zone with its whole interval."""
@@ -551,18 +561,17 @@ def _objection(price: Price, made: Decision) -> Objection:
     return "cost"
 
 
-def _no_single(rows: Sequence[Row], made: Decision) -> str:
-    """Why no one-worker row is the reference or billed no less than it; empty if one is."""
+def _no_single(rows: Sequence[Row], made: Decision) -> NoSingle | None:
+    """Why no one-worker row is the reference or billed no less than it; None if one is."""
     singles = [row.key for row in rows if row.workers == 1]
     if not singles:
-        return "no one-worker run has finished"
+        return NoSingle("unfinished")
     worse = []
     for key in singles:
         if made.verdicts[key].seems_worse:
             worse.append(key)
         elif key in made.prices:
-            return ""
+            return None
     if worse:
-        sentence = made.verdicts[worse[0]].sentence
-        return f"{singles[0].label} cannot be the reference ({sentence})"
-    return "no one-worker run was timed"
+        return NoSingle("worse", singles[0], made.verdicts[worse[0]])
+    return NoSingle("untimed")

@@ -7,11 +7,12 @@ does its interval.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite, sqrt
 from statistics import fmean, median
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from scalestudy.analysis.runs import Run, Seed, epoch_values, metric_label, seed_of
+from scalestudy.analysis.runs import Run, Seed, epoch_values, seed_of
 from scalestudy.config.metric_senses import Better, Sense, gain
 from scalestudy.store.records import EpochOutcome
 
@@ -28,37 +29,81 @@ COLLAPSED = 0.5
 FailureKind = Literal["diverged", "chance", "collapsed"]
 
 
+@dataclass(frozen=True)
+class LossNotFinite:
+    """A loss that was not finite from an epoch on; `weight` is the first weight that was not, if recorded."""
+
+    loss: Literal["loss", "validation loss"]
+    epoch: int
+    weight: str | None
+
+
+@dataclass(frozen=True)
+class QualityNotFinite:
+    """A quality that was not finite at the end."""
+
+    metric: str
+
+
+@dataclass(frozen=True)
+class LossGrew:
+    """A training loss that grew from the first epoch to the last."""
+
+    first: float
+    last: float
+
+
+@dataclass(frozen=True)
+class NoBetterThanChance:
+    """A quality no better than that of a constant answer."""
+
+    metric: str
+    quality: float
+    chance: float
+
+
+@dataclass(frozen=True)
+class FarBelowMedian:
+    """A quality that gained much less over chance than the median run of the row."""
+
+    metric: str
+    quality: float
+    median: float
+
+
+Divergence = LossNotFinite | QualityNotFinite | LossGrew
+Evidence = Divergence | NoBetterThanChance | FarBelowMedian
+
+
 class FailedRun(NamedTuple):
-    """How one run failed to learn; `sentence` has no full stop."""
+    """How one run failed to learn, and what shows it."""
 
     seed: Seed
     kind: FailureKind
-    sentence: str
+    evidence: Evidence
 
 
-def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
-    """Return the runs of a row that failed to learn; `digits` are the decimals of quality in sentences."""
+def failures(runs: Sequence[Run], sense: Sense) -> list[FailedRun]:
+    """Return the runs of a row that failed to learn."""
     chance = chance_of(runs)
     usual = _usual_gain(runs, sense, chance)
     failed = []
     for run in runs:
         seed = seed_of(run)
         quality = run.result.quality
-        metric = metric_label(run.result.metric)
+        metric = run.result.metric
         # A run that diverged may end with any quality, so this comes first.
-        if why := _divergence(run):
-            failed.append(FailedRun(seed, "diverged", f"diverged: {why}"))
+        if diverged := _divergence(run):
+            failed.append(FailedRun(seed, "diverged", diverged))
             continue
         if quality is None or sense.better is None:
             continue
-        shown = f"{quality:.{digits}f}"
         if chance is not None and _is_chance(run, quality, chance, sense):
-            why = f"no better than {chance:.{digits}f}, that of a constant answer"
-            words = f"learned nothing: {metric} {shown} is {why}"
-            failed.append(FailedRun(seed, "chance", words))
+            useless = NoBetterThanChance(metric, quality, chance)
+            failed.append(FailedRun(seed, "chance", useless))
         elif usual is not None and usual.is_collapse(quality):
-            why = f"{shown}, where the median is {usual.median:.{digits}f}"
-            failed.append(FailedRun(seed, "collapsed", f"collapsed: {metric} {why}"))
+            collapsed = FarBelowMedian(metric, quality, usual.median)
+            failed.append(FailedRun(seed, "collapsed", collapsed))
     return failed
 
 
@@ -137,13 +182,13 @@ def chance_tolerance(chance: float, labels: int, sense: Sense) -> float:
     return max(ERRORS * error, least)
 
 
-def _divergence(run: Run) -> str | None:
+def _divergence(run: Run) -> Divergence | None:
     """Evidence that a run diverged: a loss or quality that is not finite, or a training loss that grew."""
     result = run.result
-    if since := _not_finite(run.epochs):
-        return since
+    if lost := _not_finite(run.epochs):
+        return lost
     if result.quality is not None and not isfinite(result.quality):
-        return f"{metric_label(result.metric)} is not finite at the end"
+        return QualityNotFinite(result.metric)
     if not run.epochs:
         return None
     losses = epoch_values(run.epochs, "loss")
@@ -153,13 +198,13 @@ def _divergence(run: Run) -> str | None:
         return None
     grown = last - first
     if isfinite(first) and grown > GROWN * abs(first):
-        return f"the training loss grew from {first:.3g} to {last:.3g}"
+        return LossGrew(first, last)
     return None
 
 
-def _not_finite(epochs: Sequence[EpochOutcome]) -> str | None:
-    """Where the loss ceased to be finite, if it is not finite in the last epoch."""
-    kinds = {
+def _not_finite(epochs: Sequence[EpochOutcome]) -> LossNotFinite | None:
+    """Where a loss ceased to be finite, if it is not finite in the last epoch."""
+    kinds: dict[Literal["loss", "validation loss"], list[Any]] = {
         "loss": epoch_values(epochs, "loss"),
         "validation loss": epoch_values(epochs, "validation", "loss"),
     }
@@ -172,8 +217,5 @@ def _not_finite(epochs: Sequence[EpochOutcome]) -> str | None:
         if not places or places[-1] != len(losses) - 1:
             continue
         first = epochs[places[0]]
-        text = f"the {name} is not finite from epoch {first.epoch} on"
-        if first.not_finite:
-            text += f"; the first weight that is not is {first.not_finite}"
-        return text
+        return LossNotFinite(name, first.epoch, first.not_finite)
     return None

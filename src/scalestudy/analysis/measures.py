@@ -299,7 +299,7 @@ def measure_rows(groups: RunsByRow, planned: PlannedTraining | None = None) -> M
     qualities, scales, digits = _qualities(trained, by_metric, senses)
     failed: dict[Key, Sequence[FailedRun]] = {}
     for key, members in trained.items():
-        failed[key] = failures(members, senses[key], digits[key])
+        failed[key] = failures(members, senses[key])
     fails_everywhere = _fail_everywhere(trained, failed)
     if fails_everywhere:
         # A seed that fails whatever the number of workers says nothing about that number.

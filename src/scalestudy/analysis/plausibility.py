@@ -9,12 +9,23 @@ Rows of one variant on unlike devices cannot be compared at all.
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Literal
 
 from scalestudy.analysis.decision import Decision
-from scalestudy.analysis.estimate import Estimate
+from scalestudy.analysis.doubts import (
+    Doubt,
+    DoubtKind,
+    FailsEverywhere,
+    FlatTimes,
+    Gap,
+    GroupsOfQualities,
+    GroupsOfTimes,
+    SuperLinear,
+    UnclearSamples,
+    UnlikeGpus,
+    UnlikeNamedDevices,
+)
 from scalestudy.analysis.measures import (
     Measures,
     gpu_names,
@@ -22,20 +33,10 @@ from scalestudy.analysis.measures import (
     why_oversubscribed,
 )
 from scalestudy.analysis.quality import accepted_loss
-from scalestudy.analysis.runs import Key, Run, Seed, metric_label, seed_of
+from scalestudy.analysis.runs import Key, Run, Seed, seed_of
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.to_target import Useful
 
-DoubtKind = Literal[
-    "unlike-devices",
-    "times-do-not-fall",
-    "fails-everywhere",
-    "gap",
-    "super-linear",
-    "two-groups-of-times",
-    "two-groups-of-qualities",
-    "samples-unclear",
-]
 FLAT = 0.8
 """Times of more workers that are all above this share of one worker's do not fall."""
 SKIPPED = 4
@@ -57,15 +58,6 @@ MORE_SAMPLES = 1.1
 """Ratio of samples until the same quality that is worth a word."""
 
 
-@dataclass(frozen=True)
-class TableDoubt:
-    """One reason to doubt a table: its kind, the rows that raise it, and a sentence with what to do."""
-
-    kind: DoubtKind
-    keys: tuple[Key, ...]
-    sentence: str
-
-
 def with_doubts(
     decision: Decision,
     rows: Sequence[Row],
@@ -77,12 +69,10 @@ def with_doubts(
     if not doubts:
         return decision
     kinds: dict[DoubtKind, None] = {}
-    sentences = []
     for doubt in doubts:
         kinds[doubt.kind] = None
-        sentences.append(doubt.sentence)
     provisional = (*decision.provisional, *kinds)
-    decision = replace(decision, provisional=provisional, doubts=tuple(sentences))
+    decision = replace(decision, provisional=provisional, doubts=doubts)
     if "unlike-devices" in kinds:
         # Not even provisionally: the ratio of such times is one of devices.
         return replace(
@@ -100,7 +90,7 @@ def _doubts(
     rows: Sequence[Row],
     measures: Measures,
     useful: Mapping[Key, Useful],
-) -> Iterator[TableDoubt]:
+) -> Iterator[Doubt]:
     timed = []
     for row in rows:
         if not row.oversubscribed and not is_virtual(measures.groups[row.key]):
@@ -118,7 +108,7 @@ def _doubts(
     yield from _unclear_samples(decision, useful)
 
 
-def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]:
+def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[Doubt]:
     """Rows of one variant whose GPUs have different names."""
     by_variant: dict[str, dict[frozenset[str], list[Key]]] = {}
     for row in rows:
@@ -128,22 +118,11 @@ def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[TableDo
     for kinds in by_variant.values():
         if len(kinds) < 2:
             continue
-        keys: list[Key] = []
-        parts = []
-        for names, members in kinds.items():
-            keys += members
-            parts.append(f"{', '.join(sorted(names))}: {_labels(members)}")
-        yield TableDoubt(
-            "unlike-devices",
-            tuple(keys),
-            f"Rows ran on unlike GPUs, so their times are not comparable ({'; '.join(parts)}). Run all rows on one"
-            " kind: CUDA_VISIBLE_DEVICES, or gpu_request and constraint in the site profile.",
-        )
+        members = {names: tuple(keys) for names, keys in kinds.items()}
+        yield UnlikeGpus(members)
 
 
-def _unlike_named_devices(
-    rows: Sequence[Row], decision: Decision
-) -> Iterator[TableDoubt]:
+def _unlike_named_devices(rows: Sequence[Row], decision: Decision) -> Iterator[Doubt]:
     """A choice and a reference on devices that a column tells apart, if the choice's lack such a reference.
 
     A table from elsewhere that names the device keeps rows of unlike devices apart, as another setting.
@@ -163,15 +142,10 @@ def _unlike_named_devices(
         # The device has a row of its own that could be the reference.
         if min(counts, default=math.inf) <= reference.workers:
             continue
-        yield TableDoubt(
-            "unlike-devices",
-            (choice, reference),
-            f"Rows ran on unlike devices, so their times are not comparable: {reference.label}, and"
-            f" {choice.label}. Time fewer workers with {name} = {device}, too.",
-        )
+        yield UnlikeNamedDevices(choice, reference, name, device)
 
 
-def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]:
+def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[Doubt]:
     """Imported series whose times do not fall, though nothing says that their work is equal."""
     series: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -183,32 +157,20 @@ def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]
         least = FLAT * (first.training_seconds.value or math.inf)
         seconds = [row.training_seconds.value or 0.0 for row in others]
         if others and min(seconds) >= least:
-            keys = [row.key for row in members]
-            yield TableDoubt(
-                "times-do-not-fall",
-                tuple(keys),
-                f"The times of {first.key.series_label} do not fall with the workers. If each worker did the"
-                " whole work (weak scaling), they are no times of the same training: give the samples that"
-                " were processed (--column samples_processed=NAME), or the throughput.",
-            )
+            yield FlatTimes(first.key)
 
 
-def _failing_everywhere(measures: Measures) -> Iterator[TableDoubt]:
+def _failing_everywhere(measures: Measures) -> Iterator[Doubt]:
     if not measures.fails_everywhere:
         return
-    shares = []
+    shares = {}
     for key, count in measures.fails_everywhere.items():
         runs = count + len(measures.trained[key])
-        shares.append(f"{count} of {runs} of {key.label}")
-    yield TableDoubt(
-        "fails-everywhere",
-        tuple(measures.fails_everywhere),
-        f"Some runs of every row learn nothing ({', '.join(shares)}), so this is no matter of workers. They are left"
-        " out of the qualities; find out why these seeds fail before a long training.",
-    )
+        shares[key] = (count, runs)
+    yield FailsEverywhere(shares)
 
 
-def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[TableDoubt]:
+def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[Doubt]:
     """A choice below a number of workers that is too large, with two doublings or more between them."""
     choice = decision.choice
     if choice is None or decision.kind == "only-smallest":
@@ -229,15 +191,10 @@ def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[TableDoubt]:
         return
     least = 2 * choice.workers
     most = larger // 2
-    beyond = [row.key for row in rows if row.workers == larger]
-    yield TableDoubt(
-        "gap",
-        (choice, *beyond),
-        f"Nothing was measured between {choice.workers} and {larger} workers: try {least} to {most}.",
-    )
+    yield Gap(choice.workers, larger, least, most)
 
 
-def _super_linear(rows: Sequence[Row]) -> Iterator[TableDoubt]:
+def _super_linear(rows: Sequence[Row]) -> Iterator[Doubt]:
     for row in rows:
         efficiency = row.efficiency
         if row.is_baseline or efficiency.value is None:
@@ -248,17 +205,11 @@ def _super_linear(rows: Sequence[Row]) -> Iterator[TableDoubt]:
             lowest = efficiency.value
             most = 1 + 2 * (SUPER_LINEAR - 1)
         if lowest > most:
-            yield TableDoubt(
-                "super-linear",
-                (row.key,),
-                f"{row.key.label} is {row.speed.steady.value:.3g} times as fast, more than its workers"
-                " explain: something slows the reference down, such as its memory, its input or its cache."
-                " See `scalestudy diagnose`.",
-            )
+            yield SuperLinear(row.key, row.speed.steady)
             return
 
 
-def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[TableDoubt]:
+def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[Doubt]:
     seconds: dict[Seed, float] = {}
     for seed, rate in measures.rate.values.get(row.key, {}).items():
         if rate > 0:
@@ -279,23 +230,17 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[TableDoubt]:
         else:
             fast_runs.append(run)
     hosts = _hosts(slow_runs)
-    where = ""
     # A node that some fast runs used as well is not what slows the others down.
-    if hosts and not hosts & _hosts(fast_runs):
-        where = f" (on {', '.join(sorted(hosts))})"
-    yield TableDoubt(
-        "two-groups-of-times",
-        (row.key,),
-        f"The times of {row.key.label} form two groups: {len(slow)} of {len(slow) + len(fast)} runs{where}"
-        f" are {slower:.0%} slower. Look for a slow node, or another program, and run them again.",
-    )
+    if hosts & _hosts(fast_runs):
+        hosts = frozenset()
+    yield GroupsOfTimes(row.key, len(slow), len(slow) + len(fast), slower, hosts)
 
 
 def _two_groups_of_qualities(
     row: Row,
     measures: Measures,
     decision: Decision,
-) -> Iterator[TableDoubt]:
+) -> Iterator[Doubt]:
     qualities = measures.quality.values.get(row.key, {}).values()
     values = [*filter(math.isfinite, qualities)]
     groups = _two_groups(values)
@@ -306,14 +251,14 @@ def _two_groups_of_qualities(
     margin = accepted_loss(sum(high) / len(high), row.sense, decision.criteria.margin)
     if min(high) - max(low) <= 2 * margin:
         return
-    low_mean = f"{sum(low) / len(low):.{row.digits}f}"
-    high_mean = f"{sum(high) / len(high):.{row.digits}f}"
-    yield TableDoubt(
-        "two-groups-of-qualities",
-        (row.key,),
-        f"The training of {row.key.label} is unstable: {len(low)} of {len(values)} seeds end at"
-        f" {metric_label(row.metric)} {low_mean}, the others at {high_mean}. A mean describes neither; try a"
-        " lower rate or a warm-up.",
+    yield GroupsOfQualities(
+        row.key,
+        row.metric,
+        low=len(low),
+        seeds=len(values),
+        low_mean=sum(low) / len(low),
+        high_mean=sum(high) / len(high),
+        digits=row.digits,
     )
 
 
@@ -341,7 +286,7 @@ def _two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | No
 
 def _unclear_samples(
     decision: Decision, useful: Mapping[Key, Useful]
-) -> Iterator[TableDoubt]:
+) -> Iterator[Doubt]:
     """A choice that may need more samples for the same quality, so that it does not keep the target."""
     choice, price = decision.choice, decision.price
     if choice is None or price is None or choice not in useful:
@@ -357,27 +302,11 @@ def _unclear_samples(
     if lowest is None:
         lowest = same_quality.value
     if lowest is not None and lowest < least:
-        yield TableDoubt(
-            "samples-unclear",
-            (choice,),
-            f"{choice.label} may need {_with_ends(ratio)} times the samples for the same quality, which would"
-            f" be a cost efficiency of {_with_ends(same_quality)}. Run more seeds.",
-        )
+        yield UnclearSamples(choice, ratio, same_quality)
 
 
-def _with_ends(estimate: Estimate) -> str:
-    text = f"{estimate.value:.2f}"
-    if estimate.low is None:
-        return text
-    return f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"
-
-
-def _hosts(runs: Iterable[Run]) -> set[str]:
+def _hosts(runs: Iterable[Run]) -> frozenset[str]:
     hosts: set[str] = set()
     for run in runs:
         hosts.update(run.result.hosts or run.rank_hosts)
-    return hosts
-
-
-def _labels(keys: Sequence[Key]) -> str:
-    return ", ".join([key.label for key in keys])
+    return frozenset(hosts)

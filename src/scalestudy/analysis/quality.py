@@ -12,10 +12,10 @@ from statistics import fmean
 from typing import Literal
 
 from scalestudy.analysis import sequential
+from scalestudy.analysis.divergence import FailedRun
 from scalestudy.analysis.estimate import NOTHING, Estimate, gains_of
 from scalestudy.analysis.measures import Measures, find_baseline
 from scalestudy.analysis.runs import Key, all_foreign
-from scalestudy.analysis.wording.verdicts import describe_change
 from scalestudy.config.metric_senses import Better, Sense, gain
 from scalestudy.config.quality_margin import QualityMargin
 
@@ -42,11 +42,35 @@ With it, accuracy and error rate of one model have the same margin."""
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Quality of one row compared with its reference.
+class FailedRuns:
+    """Runs of a row that learned nothing.
 
     Attributes:
-        sentence: The verdict in words, without a full stop.
+        first: The first of them.
+        count: How many there are.
+        runs: How many runs the row has.
+        digits: Decimals of its quality in text.
+    """
+
+    first: FailedRun
+    count: int
+    runs: int
+    digits: int
+
+
+@dataclass(frozen=True)
+class UnfitReference:
+    """A row that nothing can be compared with: runs of it failed, or its quality is unknown."""
+
+    key: Key
+    failed: FailedRuns | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Quality of one row compared with its reference, without words (`wording.verdicts`).
+
+    Attributes:
         change: Quality minus the reference's quality, paired by seed.
         reference: The row that it is compared with.
         seems_worse: Whether the estimate is worse than the reference by more than the margin, significant or
@@ -56,10 +80,13 @@ class Verdict:
         digits: Decimals that are needed to show the margin.
         needed: Seeds that would show the row no worse if it loses nothing, by the spread seen so far; None if
             that is unknown. A study that adds seeds until a verdict stands knows it from its first look.
+        better: Direction of the metric, where the verdict depends on it.
+        same_updates: Whether the row is no worse because it was trained by the updates of the reference.
+        failed_runs: Its runs that learned nothing; None if there are none.
+        unfit: The row that could not be the reference; None if there is one, or no row to take.
     """
 
     kind: VerdictKind
-    sentence: str
     change: Estimate = NOTHING
     reference: Key | None = None
     seems_worse: bool = False
@@ -67,6 +94,10 @@ class Verdict:
     given_up: bool = False
     margin: float | None = None
     needed: int | None = None
+    better: Better | None = None
+    same_updates: bool = False
+    failed_runs: FailedRuns | None = None
+    unfit: UnfitReference | None = None
 
     @property
     def failed(self) -> bool:
@@ -109,13 +140,18 @@ def judge(
     """Verdict on a row compared with `reference`, by default `find_baseline`."""
     sense = measures.senses[key]
     digits = measures.digits[key]
-    if failed := _failed(key, measures):
-        return failed
+    if failed := _failed_runs(key, measures):
+        return Verdict(
+            failed.first.kind,
+            seems_worse=True,
+            digits=digits,
+            failed_runs=failed,
+        )
     if not measures.quality.values[key]:
-        return Verdict("unknown", "unknown", digits=digits)
+        return Verdict("unknown", digits=digits)
     reference = reference or _baseline(key, measures)
     if reference == key:
-        return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
+        return Verdict("reference", Estimate(0.0), key, digits=digits)
     if incomparable := _incomparable(key, reference, measures, margin):
         return incomparable
     assert reference is not None
@@ -128,11 +164,11 @@ def judge(
     if measures.updates[key] == measures.updates[reference]:
         return Verdict(
             "no-worse",
-            f"no worse (the same updates as {reference.label})",
             Estimate(0.0, 0.0, 0.0),
             reference,
             digits=digits,
             margin=accepted,
+            same_updates=True,
         )
     look, needed = None, None
     if measures.sequential:
@@ -162,7 +198,6 @@ def judge(
         below = gain(change.value, sense.better) < -accepted
     return Verdict(
         kind,
-        describe_change(kind, change, accepted, sense.better, digits),
         change,
         reference,
         kind == "worse" or below,
@@ -170,6 +205,7 @@ def judge(
         given_up,
         accepted,
         needed,
+        sense.better,
     )
 
 
@@ -184,16 +220,13 @@ def _incomparable(
     digits = measures.digits[key]
     unfit = _unfit(reference, measures)
     if reference is None or unfit:
-        sentence = unfit or "no finished one-worker run to compare with"
-        return Verdict("no-reference", sentence, digits=digits)
+        return Verdict("no-reference", digits=digits, unfit=unfit)
     if sense.better is None:
-        sentence = "no verdict: it is not known whether higher or lower is better"
-        return Verdict("no-direction", sentence)
+        return Verdict("no-direction")
     foreign = all_foreign(measures.groups[key])
     if foreign and margin is None and sense.bounded is None and not sense.whole:
         # A default share would be of a scale that nobody stated.
-        sentence = "no verdict: the scale of the metric is not known (--quality-margin)"
-        return Verdict("no-margin", sentence)
+        return Verdict("no-margin")
     return None
 
 
@@ -212,33 +245,25 @@ def _baseline(key: Key, measures: Measures) -> Key | None:
     return min(healthy, key=lambda row: row.workers)
 
 
-def _failed(key: Key, measures: Measures) -> Verdict | None:
-    """Verdict from the first of a row's failed runs, with the share of failed runs; None if none failed."""
-    runs = measures.trained[key]
+def _failed_runs(key: Key, measures: Measures) -> FailedRuns | None:
+    """The runs of a row that learned nothing; None if there are none."""
     failed = measures.failed[key]
     if not failed:
         return None
-    sentence = failed[0].sentence
-    if len(runs) > 1:
-        sentence = f"{len(failed)} of {len(runs)} runs {sentence}"
-    return Verdict(
-        failed[0].kind,
-        sentence,
-        seems_worse=True,
-        digits=measures.digits[key],
-    )
+    runs = len(measures.trained[key])
+    return FailedRuns(failed[0], len(failed), runs, measures.digits[key])
 
 
-def _unfit(reference: Key | None, measures: Measures) -> str | None:
+def _unfit(reference: Key | None, measures: Measures) -> UnfitReference | None:
     """Why rows cannot be compared with a reference; None if they can, or if there is none."""
     if reference is None:
         return None
     if not measures.quality.values[reference]:
-        return f"the quality of {reference.label} is unknown"
-    failed = _failed(reference, measures)
+        return UnfitReference(reference)
+    failed = _failed_runs(reference, measures)
     if failed is None:
         return None
-    return f"{reference.label} cannot be the reference: {failed.sentence}"
+    return UnfitReference(reference, failed)
 
 
 def classify_change(

@@ -21,6 +21,7 @@ from scalestudy.analysis.runs import (
     swept_keys,
 )
 from scalestudy.analysis.to_target import Useful
+from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.config.metric_senses import Sense, gain
 from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.plugins.strategies import is_synchronous
@@ -281,7 +282,7 @@ def _row_columns() -> dict[str, _Column]:
         "baseline": ("text", "speed.baseline.label"),
         "implementation": ("text", "implementation"),
         "speedup_note": ("text", lambda row: row.speed.reason or row.speed.note),
-        "quality_note": ("text", "verdict.sentence"),
+        "quality_note": ("text", lambda row: describe_verdict(row.verdict)),
         "better": ("text", "sense.better"),
         "constant_quality": ("float", "constant_quality"),
         "communication": ("text", "communication"),

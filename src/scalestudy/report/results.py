@@ -11,6 +11,7 @@ from scalestudy.analysis.price import Price
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.study_table import Row
+from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.plugins.strategies import is_synchronous
 from scalestudy.report.document import Cell, Heading, Table
 from scalestudy.report.figure_data import basis_of
@@ -179,7 +180,7 @@ def _quality_cell(
     brief: bool,
 ) -> Cell:
     """The quality of a row with its verdict, and a footnote on failed runs."""
-    remark = verdict.sentence
+    remark = describe_verdict(verdict)
     kind = "worse" if verdict.kind in BAD_VERDICTS else ""
     if verdict.seems_worse and not kind:
         # As the decision and the faded points of the figure say, whether chance or not.
@@ -565,6 +566,6 @@ def _why_quality(row: Row) -> str | None:
 def _why_failed(row: Row, verdict: Verdict) -> str:
     """Why all runs of a row failed, with the same words for all rows with the same chance level."""
     if verdict.kind != "chance" or row.constant_quality is None:
-        return verdict.sentence
+        return describe_verdict(verdict)
     chance = format_number(row.constant_quality, row.digits)
     return f"learned nothing: no better than {chance}, the quality of a constant answer"

@@ -8,6 +8,7 @@ from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.price import Price
 from scalestudy.analysis.runs import Key
+from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.report.figure import (
     COLOURS,
     HEIGHT,
@@ -203,7 +204,7 @@ def _records(findings: Findings) -> tuple[Records, str, str]:
             "front": price.on_front,
             "opacity": opacity,
             "advised": choice is not None and key == choice.key,
-            "quality": verdicts[key].sentence,
+            "quality": describe_verdict(verdicts[key]),
         }
         record |= _interval("time", price.seconds.scaled(1 / length))
         record |= _interval("cost", price.cost.scaled(1 / hours))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.decision import Decision, PassedOver
+from scalestudy.analysis.decision import Decision, NoSingle, PassedOver
 from scalestudy.analysis.estimate import ONE, Estimate
 from scalestudy.analysis.measures import Measures, gather_keys, is_virtual
 from scalestudy.analysis.neighbours import nearest_passed_over
@@ -13,9 +13,10 @@ from scalestudy.analysis.runs import Key, Planned, metric_label
 from scalestudy.analysis.scaling_model import Model
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.switching import Switch
+from scalestudy.analysis.wording.doubts import describe_doubt
 from scalestudy.analysis.wording.larger_batch import causes, quality_holds, usefulness
 from scalestudy.analysis.wording.neighbours import beyond_the_edge, next_smaller
-from scalestudy.analysis.wording.verdicts import format_signed
+from scalestudy.analysis.wording.verdicts import describe_verdict, format_signed
 from scalestudy.config.metric_senses import gain
 from scalestudy.store.state import State
 from scalestudy.util import units
@@ -105,7 +106,7 @@ def advise(
         # What speaks against the table comes before what would refine it.
         (
             *about_runs,
-            *decision.doubts,
+            *map(describe_doubt, decision.doubts),
             *_open_questions(rows, planned, decision),
         ),
         choice,
@@ -321,11 +322,12 @@ def _quality(choice: Row, verdict: Verdict) -> str:
     digits = max(choice.digits, verdict.digits)
     # Without a verdict there is nothing that the margin was compared with.
     margin = ""
-    if verdict.margin is not None and "margin" not in verdict.sentence:
+    words = describe_verdict(verdict)
+    if verdict.margin is not None and "margin" not in words:
         margin = f", with a margin of {verdict.margin:.{verdict.digits}f}"
     return (
         f"Its {metric} is {_number(choice.quality, digits)}."
-        f" {against}: {verdict.sentence}{margin}."
+        f" {against}: {words}{margin}."
     )
 
 
@@ -348,13 +350,13 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
     elif row.why == "fails":
         why = f"{decision.failures[row.key]} failed"
     elif row.why == "worse":
-        why = f"its quality is {verdict.sentence}"
+        why = f"its quality is {describe_verdict(verdict)}"
     elif row.why == "fewer-worse":
         why = "fewer workers seem to learn worse already"
     elif row.why == "not-shown" and verdict.given_up:
-        why = f"not shown to be as good, and more seeds would hardly show it: {verdict.sentence}"
+        why = f"not shown to be as good, and more seeds would hardly show it: {describe_verdict(verdict)}"
     elif row.why == "not-shown":
-        why = f"whether it learns as well is open: {verdict.sentence}"
+        why = f"whether it learns as well is open: {describe_verdict(verdict)}"
     else:
         change = format_signed(verdict.change.value or 0.0, verdict.digits)
         why = f"its quality seems worse, {change} on average"
@@ -435,7 +437,8 @@ def _failures(rows: Sequence[Row]) -> list[str]:
     failed: dict[str, list[str]] = {}
     for row in rows:
         if row.verdict.failed:
-            failed.setdefault(row.verdict.sentence, []).append(row.key.label)
+            why = describe_verdict(row.verdict)
+            failed.setdefault(why, []).append(row.key.label)
     sentences = []
     for why, names in failed.items():
         sentences.append(f"Not considered: {join_words(names)} ({why}).")
@@ -473,15 +476,28 @@ def _open_questions(
         )
     questions += _undirected(rows)
     questions += _without_scale(rows)
-    if decision.relative and decision.reference:
+    if decision.no_single and decision.reference:
         # One worker needs no exchange, so that only it shows what exchange costs.
         remedy = "Sweep 1 worker too, to see what the first step costs."
         if any(row.workers == 1 for row in rows):
             remedy = "Run more seeds, or find out why these failed."
+        why = _no_single(decision.no_single)
         questions.append(
-            f"Costs and qualities are relative to {decision.reference.label}: {decision.no_single}. {remedy}"
+            f"Costs and qualities are relative to {decision.reference.label}: {why}. {remedy}"
         )
     return questions + _untimed(rows)
+
+
+def _no_single(no_single: NoSingle) -> str:
+    """Why no one-worker row is the reference of costs."""
+    if no_single.kind == "unfinished":
+        return "no one-worker run has finished"
+    if no_single.kind == "untimed":
+        return "no one-worker run was timed"
+    assert no_single.key is not None
+    assert no_single.verdict is not None
+    words = describe_verdict(no_single.verdict)
+    return f"{no_single.key.label} cannot be the reference ({words})"
 
 
 def _without_scale(rows: Sequence[Row]) -> list[str]:

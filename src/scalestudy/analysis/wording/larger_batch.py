@@ -9,6 +9,7 @@ from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.to_target import Useful
+from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.util.text import join_words
 
 MISFIT = 0.1
@@ -39,7 +40,7 @@ def quality_holds(verdicts: Mapping[Key, Verdict]) -> list[str]:
         if rising[0].swept:
             text += f" with {rising[0].details}"
         if lost is not None:
-            text += f"; on {lost.workers}: {verdicts[lost].sentence}"
+            text += f"; on {lost.workers}: {describe_verdict(verdicts[lost])}"
         found.append((most, f"{text}."))
     found.sort(key=lambda pair: -pair[0])
     return [text for _, text in found]

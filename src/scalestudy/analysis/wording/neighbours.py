@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from scalestudy.analysis.decision import Decision
-from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling_model import Model
+from scalestudy.analysis.wording.estimates import format_ends
 from scalestudy.util import units
 
 
@@ -28,7 +28,7 @@ def next_smaller(decision: Decision) -> str:
     slower = price.duration / chosen.duration
     return (
         f"Next smaller: {key.label} takes {units.duration(price.duration)}, {slower:.2f} times as long, at a"
-        f" cost efficiency of {_with_ends(price.efficiency)}."
+        f" cost efficiency of {format_ends(price.efficiency)}."
     )
 
 
@@ -54,13 +54,6 @@ def beyond_the_edge(
         efficiency = model.predict(double).efficiency
         return (
             f"{choice.workers} workers are the largest number measured. For {double}, a scaling efficiency of"
-            f" {_with_ends(efficiency)} is predicted: measure it."
+            f" {format_ends(efficiency)} is predicted: measure it."
         )
     return f"{choice.workers} workers are the largest number measured: measure {double}, too."
-
-
-def _with_ends(estimate: Estimate) -> str:
-    text = f"{estimate.value:.2f}"
-    if estimate.low is None:
-        return text
-    return f"{text} ({estimate.low:.2f} to {estimate.high:.2f})"

@@ -1,7 +1,85 @@
-"""Words for verdicts on quality: how much better or worse, and by which margin that was judged."""
+"""Words for verdicts on quality: how much better or worse, by which margin that was judged, and what failed."""
 
+from scalestudy.analysis.divergence import (
+    Evidence,
+    FarBelowMedian,
+    LossGrew,
+    LossNotFinite,
+    NoBetterThanChance,
+    QualityNotFinite,
+)
 from scalestudy.analysis.estimate import Estimate, gains_of
+from scalestudy.analysis.quality import FailedRuns, UnfitReference, Verdict, VerdictKind
+from scalestudy.analysis.runs import metric_label
 from scalestudy.config.metric_senses import Better
+
+FIXED: dict[VerdictKind, str] = {
+    "reference": "the reference",
+    "unknown": "unknown",
+    "no-direction": "no verdict: it is not known whether higher or lower is better",
+    "no-margin": "no verdict: the scale of the metric is not known (--quality-margin)",
+}
+"""Verdicts that name no figures."""
+
+
+def describe_verdict(verdict: Verdict) -> str:
+    """Words for a verdict, without a full stop."""
+    if verdict.kind in FIXED:
+        return FIXED[verdict.kind]
+    if verdict.kind == "no-reference":
+        return _no_reference(verdict.unfit)
+    if verdict.failed_runs is not None:
+        return describe_failed_runs(verdict.failed_runs)
+    if verdict.same_updates:
+        assert verdict.reference is not None
+        return f"no worse (the same updates as {verdict.reference.label})"
+    # Only what was compared is left, and comparing takes a direction and a margin.
+    assert verdict.margin is not None
+    assert verdict.better is not None
+    return describe_change(
+        verdict.kind,
+        verdict.change,
+        verdict.margin,
+        verdict.better,
+        verdict.digits,
+    )
+
+
+def _no_reference(unfit: UnfitReference | None) -> str:
+    if unfit is None:
+        return "no finished one-worker run to compare with"
+    if unfit.failed is None:
+        return f"the quality of {unfit.key.label} is unknown"
+    return f"{unfit.key.label} cannot be the reference: {describe_failed_runs(unfit.failed)}"
+
+
+def describe_failed_runs(failed: FailedRuns) -> str:
+    """Words for the first of a row's failed runs, with the share of failed runs."""
+    words = describe_failure(failed.first.evidence, failed.digits)
+    if failed.runs > 1:
+        return f"{failed.count} of {failed.runs} runs {words}"
+    return words
+
+
+def describe_failure(evidence: Evidence, digits: int) -> str:
+    """Words for what shows that a run failed to learn; `digits` are the decimals of its quality."""
+    if isinstance(evidence, LossNotFinite):
+        text = f"diverged: the {evidence.loss} is not finite from epoch {evidence.epoch} on"
+        if evidence.weight:
+            text += f"; the first weight that is not is {evidence.weight}"
+        return text
+    if isinstance(evidence, QualityNotFinite):
+        return f"diverged: {metric_label(evidence.metric)} is not finite at the end"
+    if isinstance(evidence, LossGrew):
+        return f"diverged: the training loss grew from {evidence.first:.3g} to {evidence.last:.3g}"
+    metric = metric_label(evidence.metric)
+    quality = f"{evidence.quality:.{digits}f}"
+    if isinstance(evidence, NoBetterThanChance):
+        chance = f"{evidence.chance:.{digits}f}"
+        return f"learned nothing: {metric} {quality} is no better than {chance}, that of a constant answer"
+    assert isinstance(evidence, FarBelowMedian)
+    usual = f"{evidence.median:.{digits}f}"
+    return f"collapsed: {metric} {quality}, where the median is {usual}"
 
 
 def describe_change(

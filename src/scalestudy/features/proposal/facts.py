@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.wording.scaling_model import describe_fit, model_sentences
+from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.config.point import REPEATS
 from scalestudy.features.proposal.missing import (
     AGAIN,
@@ -126,8 +127,8 @@ def _verdict(subject: ProposalSubject) -> Fact:
     verdict = subject.verdict
     # The reference itself has been compared with nothing.
     if verdict.kind == "reference" or not verdict.reference:
-        return verdict.sentence
-    return f"{verdict.sentence} (against {verdict.reference.label})"
+        return describe_verdict(verdict)
+    return f"{describe_verdict(verdict)} (against {verdict.reference.label})"
 
 
 def _epoch_time(subject: ProposalSubject) -> Fact:

@@ -10,6 +10,8 @@ from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling_model import nodes_of
 from scalestudy.analysis.study_table import Row
+from scalestudy.analysis.wording.doubts import describe_doubt
+from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.report.number_format import significant
 from scalestudy.store.records import RankRecord, Result
 from scalestudy.util.errors import UserError
@@ -60,7 +62,7 @@ class ProposalSubject:
         advice = self.findings.advice
         if not self.advised or not advice.decision.provisional:
             return ""
-        return " ".join((advice.headline, *advice.decision.doubts))
+        return " ".join((advice.headline, *map(describe_doubt, advice.decision.doubts)))
 
     @property
     def objection(self) -> str:
@@ -69,7 +71,7 @@ class ProposalSubject:
             return ""
         decision, verdict = self.findings.advice.decision, self.verdict
         if verdict.seems_worse or verdict.failed:
-            return f"its quality is or seems worse: {verdict.sentence}"
+            return f"its quality is or seems worse: {describe_verdict(verdict)}"
         price = (decision.prices or {}).get(self.row.key)
         efficiency = price.efficiency.value if price else None
         if price is None or efficiency is None or is_undecided(price, decision.target):

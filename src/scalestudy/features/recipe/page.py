@@ -6,6 +6,7 @@ from math import isfinite
 from scalestudy.analysis.runs import metric_label, quality_sense
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.wording.larger_batch import quality_holds
+from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.config.file import study_toml
 from scalestudy.config.metric_senses import gain
 from scalestudy.config.toml_text import comment
@@ -103,7 +104,11 @@ def quality_of(row: Row | None) -> tuple[str, str, str]:
     """Quality with its interval, the number of new seeds, and the verdict on it."""
     if row is None:
         return format_number(None, 0), "", ""
-    return with_interval(row.quality, row.digits), str(row.runs), row.verdict.sentence
+    return (
+        with_interval(row.quality, row.digits),
+        str(row.runs),
+        describe_verdict(row.verdict),
+    )
 
 
 def recipe_file(

@@ -409,6 +409,6 @@ def score(run: Run) -> float:
         action = f'Add better = {{"{run.result.metric}": "higher"}}, or "lower", to the task file.'
         expected = "a metric of which it is known whether higher or lower is better"
         raise UserError(expected, run.result.metric or "no metric", action)
-    if quality is None or not math.isfinite(quality) or failures([run], sense, 3):
+    if quality is None or not math.isfinite(quality) or failures([run], sense):
         return DIVERGED
     return gain(quality, sense.better)
