@@ -10,7 +10,7 @@ from scalestudy.analysis.costs import Costs, cost_columns, costs_of
 from scalestudy.analysis.divergence import chance_of
 from scalestudy.analysis.estimate import Estimate
 from scalestudy.analysis.measures import Basis, Measures, why_oversubscribed
-from scalestudy.analysis.price import Price, SpeedUp, speed_up
+from scalestudy.analysis.price import Price
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import (
     Key,
@@ -20,6 +20,7 @@ from scalestudy.analysis.runs import (
     sources,
     swept_keys,
 )
+from scalestudy.analysis.speed_up import SpeedUp, speed_up
 from scalestudy.analysis.to_target import Useful
 from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.config.metric_senses import Sense, gain

@@ -22,9 +22,9 @@ from scalestudy.analysis.measures import (
     build_measure,
     is_asynchronous,
 )
-from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
 from scalestudy.analysis.scales import LOGARITHM
+from scalestudy.analysis.speed_up import speed_up
 from scalestudy.config.metric_senses import Better, gain
 
 

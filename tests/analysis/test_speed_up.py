@@ -5,10 +5,10 @@ from imported_runs import imported_run
 from published import TABLES, column
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure_rows
-from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.quality import judge
 from scalestudy.analysis.runs import group_runs, key_of
 from scalestudy.analysis.scaling_model import series_of
+from scalestudy.analysis.speed_up import speed_up
 from scalestudy.analysis.study_table import records
 
 

@@ -1,0 +1,221 @@
+"""Speed-up of each row over its baseline.
+
+Speed-up is S(n) = T(1) / T(n) for the same work, and efficiency E(n) = S(n) / n. If there is no one-worker
+run, both are relative to the strategy's smallest number of workers n0: T(n0) / T(n) and n0 T(n0) / (n T(n)).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalestudy.analysis.estimate import NOTHING, ONE, Estimate
+from scalestudy.analysis.measures import (
+    Groups,
+    Measure,
+    Measures,
+    find_baseline,
+    gpu_names,
+    is_asynchronous,
+    is_virtual,
+    why_oversubscribed,
+)
+from scalestudy.analysis.runs import Key, Run, Seed, seed_of
+from scalestudy.plugins.strategies import references
+from scalestudy.store.records import SHARED_CORES
+
+
+@dataclass(frozen=True)
+class SpeedUp:
+    """Speed-up of one row; if `steady` or `training` is missing, there is a reason.
+
+    Attributes:
+        steady: Ratio of steady throughputs, or of their substitutes (`measures.BASES`).
+        training: Ratio of total training times.
+        wall: Ratio of times from the start of the processes to the result.
+        baseline: The row that it is compared with.
+        reason: Why `steady` has no value.
+        training_reason: Why `training` has no value.
+    """
+
+    steady: Estimate = NOTHING
+    training: Estimate = NOTHING
+    wall: Estimate = NOTHING
+    baseline: Key | None = None
+    reason: str | None = None
+    training_reason: str | None = None
+
+    @property
+    def against(self) -> int:
+        """Workers of the baseline: 1, or more if the speed-up is relative."""
+        if self.baseline is None:
+            return 1
+        return self.baseline.workers
+
+    @property
+    def note(self) -> str | None:
+        """The baseline of a relative speed-up, in words; None for an ordinary speed-up."""
+        if self.baseline is None or self.against == 1:
+            return None
+        return f"relative: against {self.baseline.label}, since there is no one-worker run to compare with"
+
+
+def speed_up(key: Key, measures: Measures) -> SpeedUp:
+    """Speed-up of a row over its baseline, from steady throughput, training time and wall time."""
+    runs = measures.groups[key]
+    baseline = find_baseline(key, measures.groups, timed=True)
+    reason = _why_no_speed_up(runs)
+    if reason is None and baseline is None:
+        reason = _no_baseline(key, measures.groups)
+    if reason is None and baseline is not None:
+        reason = _unlike_devices(measures.groups[key], measures.groups[baseline])
+    if reason is not None or baseline is None:
+        return SpeedUp(reason=reason, training_reason=reason)
+    steady, reason = _steady(key, baseline, measures)
+    training, training_reason = _of_times(
+        key,
+        baseline,
+        measures,
+        measures.training_seconds,
+    )
+    wall, _ = _of_times(key, baseline, measures, measures.wall_seconds)
+    return SpeedUp(steady, training, wall, baseline, reason, training_reason)
+
+
+def _why_no_speed_up(runs: Sequence[Run]) -> str | None:
+    if is_virtual(runs):
+        return (
+            "virtual workers are computed one after another, so they have no speed-up"
+        )
+    if is_asynchronous(runs):
+        return "asynchronous: with more workers each update is of older weights, which has no speed-up"
+    excluded = why_oversubscribed(runs)
+    if excluded is None:
+        return None
+    if excluded == SHARED_CORES:
+        return f"disturbed: {excluded}"
+    return f"oversubscribed: {excluded}"
+
+
+def _unlike_devices(runs: Sequence[Run], baseline: Sequence[Run]) -> str | None:
+    """Why devices cannot be compared with those of a baseline; None if they can, or are unknown."""
+    ours = gpu_names(runs)
+    theirs = gpu_names(baseline)
+    if not ours or not theirs or ours == theirs:
+        return None
+    its = ", ".join(sorted(ours))
+    others = ", ".join(sorted(theirs))
+    return f"its GPUs ({its}) are unlike its baseline's ({others})"
+
+
+def _no_baseline(key: Key, groups: Groups) -> str:
+    others = ""
+    if key.swept:
+        others = f" with {key.details}"
+    if key.on(1) in groups:
+        return f"its one-worker run{others} was oversubscribed, so it is no baseline"
+    engine = groups[key][0].result.engine
+    names = dict.fromkeys((key.strategy, *references(engine)))
+    return f"no finished one-worker run of {' or '.join(names)}{others} to compare with"
+
+
+def _ratio(
+    key: Key,
+    baseline: Key,
+    measures: Measures,
+    measure: Measure,
+) -> Estimate:
+    """Ratio of a row to its baseline; exactly 1 for the baseline itself."""
+    if key != baseline:
+        return measure.ratio(key, baseline)
+    # A single run has no interval, not even one without width.
+    if len(measures.groups[key]) == 1:
+        return Estimate(1.0)
+    return ONE
+
+
+def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
+    """Ratio of the rates, or why there is none."""
+    for row in (key, baseline):
+        if not measures.rate.values[row]:
+            return NOTHING, _why_no_rate(row, measures)
+    if measures.bases[key] != "throughput":
+        # A throughput counts samples; the time of an epoch or a training does not say how many.
+        unlike = unlike_work(key, baseline, measures)
+        if unlike:
+            return NOTHING, unlike
+    estimate = _ratio(key, baseline, measures, measures.rate)
+    if estimate.value is None:
+        return estimate, "a throughput is not a positive number"
+    return estimate, None
+
+
+def _why_no_rate(row: Key, measures: Measures) -> str:
+    if not any(run.foreign for run in measures.groups[row]):
+        return "no steady throughput: one epoch only, or resumed in all others"
+    missing = {
+        "throughput": "throughput",
+        "epoch": "time of an epoch",
+        "training": "training time",
+    }
+    name = missing[measures.bases[row]]
+    return f"its {name}, by which the others are compared, is unknown"
+
+
+def _of_times(
+    key: Key,
+    baseline: Key,
+    measures: Measures,
+    times: Measure,
+) -> tuple[Estimate, str | None]:
+    if not times.values[key] or not times.values[baseline]:
+        return NOTHING, "its training time is unknown"
+    if unlike := unlike_work(key, baseline, measures):
+        return NOTHING, unlike
+    # The other way round than rates: a longer time is a smaller speed-up.
+    estimate = _ratio(baseline, key, measures, times)
+    if estimate.value is None:
+        return estimate, "a training time is not a positive number"
+    return estimate, None
+
+
+def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
+    """How the work of two rows differs; None if it is equal. Unknown work is assumed to be equal."""
+    if key == baseline:
+        return None
+    runs = [*measures.groups[key], *measures.groups[baseline]]
+    processed = set()
+    sizes = set()
+    epochs = set()
+    for run in runs:
+        processed.add(run.result.samples_processed)
+        epochs.add(run.result.epochs)
+        if run.result.training_samples is not None:
+            sizes.add(run.result.training_samples)
+    if processed == {None}:
+        # Tables from elsewhere may state the size of the training set alone.
+        differs = len(sizes) > 1
+    else:
+        several = len(processed) > 1
+        differs = several and not _same_work_in_pairs(key, baseline, measures)
+    if differs:
+        return "processed a different number of samples than its baseline"
+    if runs[0].result.samples_processed is None and len(epochs) > 1:
+        return "trained for a different number of epochs than its baseline"
+    return None
+
+
+def _same_work_in_pairs(key: Key, baseline: Key, measures: Measures) -> bool:
+    """Whether paired runs did the same work: with groups, the sizes of splits differ."""
+    ours = _samples_by_seed(key, measures)
+    theirs = _samples_by_seed(baseline, measures)
+    common = ours.keys() & theirs.keys()
+    # One pair may be equal by chance.
+    if len(common) < 2:
+        return False
+    return all(ours[seed] == theirs[seed] for seed in common)
+
+
+def _samples_by_seed(key: Key, measures: Measures) -> dict[Seed, int | None]:
+    samples = {}
+    for run in measures.groups[key]:
+        samples[seed_of(run)] = run.result.samples_processed
+    return samples
