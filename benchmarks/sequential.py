@@ -19,7 +19,7 @@ import numpy as np
 
 from scalestudy.analysis.decision import Criteria, Decision, decide
 from scalestudy.analysis.measures import Measures, measure_rows
-from scalestudy.analysis.next_runs import Batch, Known, Limits, next_runs
+from scalestudy.analysis.next_runs import Batch, Known, Limits, Why, next_runs
 from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.runs import Key, Planned, Run, group_runs, key_of
@@ -310,7 +310,7 @@ class Outcomes(NamedTuple):
     provisional: Sequence[str]
     spent: float
     decision: Decision
-    why: str
+    why: Why | None
 
 
 def known_of(machine: Machine, rows: Sequence[Key], measures: Measures) -> Known:
@@ -388,7 +388,7 @@ def grid(truth: Truth, generator: np.random.Generator, seeds: int) -> Outcomes:
             machine.train(key, seed)
     decision = decided(machine)
     return Outcomes(
-        truth, decision.choice, decision.provisional, machine.spent, decision, ""
+        truth, decision.choice, decision.provisional, machine.spent, decision, None
     )
 
 
@@ -433,6 +433,9 @@ def show(name: str, found: Sequence[Outcomes]) -> None:
         and o.truth.loss[o.choice.workers] >= MARGIN
         for o in found
     ]
+    spread_too_far = [
+        o.why is not None and o.why.kind == "seeds-spread-too-far" for o in found
+    ]
     ones = np.median([outcome.spent / outcome.truth.one for outcome in found])
     print(
         f"{name}: right and settled {share(found):.3f} (right {right:.3f}), worse and chosen {false:.4f};"
@@ -440,7 +443,7 @@ def show(name: str, found: Sequence[Outcomes]) -> None:
         f" (90 % {np.quantile(costs, 0.9) / 3:.2f}), of one of five at most {costs.max() / 5:.2f};"
         f" settled {np.mean([not o.provisional and o.choice is not None for o in found]):.3f},"
         f" settled on a row at or beyond the margin {np.mean(settled_worse):.4f},"
-        f" ended early for its spread {np.mean(['cannot be settled' in o.why for o in found]):.3f}",
+        f" ended early for its spread {np.mean(spread_too_far):.3f}",
         flush=True,
     )
     for kind in KINDS:

@@ -55,11 +55,11 @@ def test_as_many_parameters_in_other_layers_are_another_model():
         synthetic.changed(one, shapes_digest="a" * 64),
         synthetic.changed(other, shapes_digest="b" * 64),
     ]
-    apart, sentences = keep_models_apart(pair)
+    apart, unlike = keep_models_apart(pair)
     assert [run.result.swept[MODEL][:23] for run in apart] == [
         "685 parameters, shapes "
     ] * 2
-    assert len({run.result.swept[MODEL] for run in apart}) == 2 and len(sentences) == 1
+    assert len({run.result.swept[MODEL] for run in apart}) == 2 and len(unlike) == 1
 
 
 def test_other_initial_weights_at_the_same_seed_are_named_and_make_a_choice_provisional():

@@ -69,7 +69,7 @@ def test_a_row_that_learned_nothing_stands_out_and_a_failed_run_has_a_note():
 
 def test_what_a_speed_up_lacks_is_named_once_and_of_the_row_s_engine():
     (row,) = analyse("made", [synthetic.run("native", 2)]).rows
-    assert row.speed.reason.count("native") == 1
+    assert row.speed.reason.strategies.count("native") == 1
 
 
 def test_the_useful_speed_up_has_a_column_where_the_batch_grows_and_states_who_never_arrived():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from statistics import fmean
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from scalestudy.analysis.measures import gpu_names
 from scalestudy.analysis.runs import Run
@@ -30,30 +30,68 @@ JOULES = 3600.0
 """Joules per watt-hour."""
 
 
+@dataclass(frozen=True)
+class UnlikePeaks:
+    """Runs that computed on GPUs of several names."""
+
+    names: frozenset[str]
+
+
+@dataclass(frozen=True)
+class UnknownPeak:
+    """A device of which no peak in an arithmetic is known."""
+
+    name: str
+    arithmetic: str
+
+
+NoPeak = Literal["cpus", "arithmetic-unknown"] | UnlikePeaks | UnknownPeak
+"""Why the peak of the devices of a row is unknown."""
+
+
 class Peak(NamedTuple):
     """FLOP/s of one device, or the reason why they are unknown."""
 
     value: float | None = None
-    reason: str | None = None
+    reason: NoPeak | None = None
+
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """A quantity that a worker could not measure, and the reason that it recorded."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Uncounted:
+    """Layers whose products are not among the floating-point operations."""
+
+    layers: frozenset[str]
+
+
+Unmeasured = Unrecorded | Uncounted | Literal["energy-before-restart"] | NoPeak
+"""Why a cost is missing."""
 
 
 def peak_of(runs: Sequence[Run]) -> Peak:
     """Peak of the runs' devices in the runs' arithmetic."""
     names = gpu_names(runs)
     if not names:
-        return Peak(reason="the peak of CPUs is unknown")
+        return Peak(reason="cpus")
     # Their peaks add up to no number by which one device's use could be judged.
     if len(names) > 1:
-        return Peak(reason=f"runs computed on unlike GPUs ({', '.join(sorted(names))})")
+        return Peak(reason=UnlikePeaks(names))
     kinds = {KINDS.get(run.result.precision or "") for run in runs}
     kind = kinds.pop()
     # No kind is left if all runs computed alike.
     if kinds or kind is None:
-        return Peak(reason="the arithmetic of a run was not recorded")
+        return Peak(reason="arithmetic-unknown")
     (name,) = names
     value = device_peak(name, kind)
     if not value:
-        return Peak(reason=f"no peak of {name} in {kind} is known")
+        return Peak(reason=UnknownPeak(name, kind))
     return Peak(value)
 
 
@@ -126,7 +164,7 @@ class Costs:
     flops_per_second: float | None
     peak_flops_per_second: float | None
     mfu: float | None
-    unmeasured: str | None
+    unmeasured: tuple[Unmeasured, ...]
 
 
 def cost_columns() -> tuple[str, ...]:
@@ -180,7 +218,7 @@ def costs_of(runs: Sequence[Run]) -> Costs:
         flops_per_second=flops_per_second,
         peak_flops_per_second=peak.value,
         mfu=mfu,
-        unmeasured=_why(runs, peak, flops),
+        unmeasured=tuple(_unmeasured(runs, peak, flops)),
     )
 
 
@@ -234,21 +272,24 @@ def _hours(run: Run, count: int | None) -> float | None:
     return count * wall / 3600
 
 
-def _why(runs: Sequence[Run], peak: Peak, flops: float | None) -> str | None:
-    """Why costs are missing, each reason once; None if none is."""
-    reasons = []
+def _unmeasured(
+    runs: Sequence[Run],
+    peak: Peak,
+    flops: float | None,
+) -> list[Unmeasured]:
+    """Why costs are missing, each reason once."""
+    reasons: list[Unmeasured] = []
     for run in runs:
         for rank in run.ranks:
             for name, why in rank.unmeasured.items():
-                reasons.append(f"{name}: {why}")
+                reasons.append(Unrecorded(name, why))
     if not all(map(_is_whole, runs)):
-        reasons.append("energy: of a resumed run only the last process is known")
+        reasons.append("energy-before-restart")
     uncounted: set[str] = set()
     for run in runs:
         uncounted.update(run.result.flops_uncounted)
     if uncounted:
-        names = ", ".join(sorted(uncounted))
-        reasons.append(f"flops_per_sample: of {names} the products are not counted")
+        reasons.append(Uncounted(frozenset(uncounted)))
     if flops is not None and peak.reason:
-        reasons.append(f"mfu: {peak.reason}")
-    return "; ".join(dict.fromkeys(reasons)) or None
+        reasons.append(peak.reason)
+    return list(dict.fromkeys(reasons))

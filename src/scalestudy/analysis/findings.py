@@ -26,6 +26,7 @@ from scalestudy.analysis.to_target import Useful, useful_speed_ups
 from scalestudy.analysis.wording.advice import Advice, advise
 from scalestudy.analysis.wording.rounds import warn_of_rows_apart
 from scalestudy.analysis.wording.runs import left_out, quality_warnings
+from scalestudy.analysis.wording.same_model import describe_unlike
 from scalestudy.config.metric_senses import gain
 from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.config.settings import PlanSettings
@@ -33,9 +34,6 @@ from scalestudy.launch.launcher import Overview
 from scalestudy.launch.queue.site_profile import billing_unit
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder
-
-_RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
-"""Words for the rules by which the learning rate follows the global batch."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def analyse(
         models=models,
         # What was left out or stands apart comes before what would refine the answer.
         about_runs=(
-            *other_models,
+            *map(describe_unlike, other_models),
             *left_out(runs),
             *quality_warnings(runs),
             *warn_of_rows_apart(
@@ -277,7 +275,7 @@ def read_study(
 
 
 def rate_rule(scaling: str, *, tuned: bool) -> str:
-    """Words for the rule by which the learning rate grew with the batch; "" if tuned or unknown."""
+    """The rule by which the learning rate grew with the batch; "" if it was tuned."""
     if tuned:
         return ""
-    return _RULES.get(scaling, "")
+    return scaling

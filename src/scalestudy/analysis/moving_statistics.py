@@ -4,8 +4,6 @@ LARGEST_INITIAL_SHARE = 0.01
 """Share of their initial values above which moving statistics falsify a measured quality."""
 
 
-def warning_of(share: float | None, updates: int | None) -> str | None:
-    """Return a sentence if moving statistics hold too large a `share` of their initial values, else None."""
-    if share is None or share <= LARGEST_INITIAL_SHARE:
-        return None
-    return f"{updates} updates: moving statistics still hold {100 * share:.0f} % of their initial values"
+def falsify_quality(share: float | None) -> bool:
+    """Whether moving statistics hold too large a `share` of their initial values."""
+    return share is not None and share > LARGEST_INITIAL_SHARE

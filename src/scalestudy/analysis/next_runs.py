@@ -41,6 +41,47 @@ GRID_SEEDS = 5
 
 Standing = Literal["no-worse", "worse", "open", "untrained"]
 Until = Literal["decided", "timed"]
+WhyNext = Literal[
+    "times-first",
+    "disturbed",
+    "efficiency-unsettled",
+    "chosen-by-time",
+    "seeds-do-not-tell",
+    "fastest-left",
+]
+"""Why runs are to do next."""
+WhyEnded = Literal[
+    "always-disturbed",
+    "nothing-timed",
+    "times-too-uncertain",
+    "efficiency-open",
+    "times-settled",
+    "reference-fails",
+    "choice-fails",
+    "beyond-budget-or-fails",
+    "training-beyond-budget",
+    "seeds-spread-too-far",
+    "qualifies",
+]
+"""Why nothing more is to run."""
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why runs are next, or none are, without words (`wording.next_runs`).
+
+    Attributes:
+        rows: The rows that it is about.
+        seeds: Seeds that did not tell, or that it would take.
+        most_seeds: Seeds that may be run, if it would take more.
+        target: Cost efficiency that is not settled.
+    """
+
+    kind: WhyNext | WhyEnded
+    rows: tuple[Key, ...] = ()
+    seeds: int | None = None
+    most_seeds: int | None = None
+    target: float | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +176,7 @@ class Batch:
 
     kind: Literal["timing", "training"]
     runs: tuple[tuple[Key, int], ...]
-    why: str
+    why: Why
 
 
 @dataclass(frozen=True)
@@ -143,7 +184,7 @@ class Ended:
     """Nothing more is to run: `decided`, or a limit was reached."""
 
     decided: bool
-    why: str
+    why: Why
 
 
 def next_runs(
@@ -184,7 +225,7 @@ def next_runs(
         # The qualities are settled, but the report would refuse the times of such a row.
         for key in unsettled:
             if _is_vague(known, key, reference):
-                return Ended(False, f"the times of {key.label} are too uncertain")
+                return Ended(False, Why("times-too-uncertain", (key,)))
     return step
 
 
@@ -205,13 +246,9 @@ def _missing_times(known: Known) -> Batch | None:
         if disturbed and known.timing_count(key) < MOST_DISTURBED:
             busy.append(key)
     if fresh:
-        return _timing(known, fresh, "the times of all rows come first")
+        return _timing(known, fresh, "times-first")
     if busy:
-        return _timing(
-            known,
-            busy,
-            "other programs used the cores while they were timed",
-        )
+        return _timing(known, busy, "disturbed")
     return None
 
 
@@ -235,21 +272,25 @@ def _more_timings(
     blocks = min(counts)
     if known.timing_count(reference) <= blocks:
         again.append(reference)
-    return _timing(known, again, "their cost efficiency is not settled")
+    return _timing(known, again, "efficiency-unsettled")
 
 
-def _why_no_times(known: Known, timed: Sequence[Key], healthy: Sequence[Key]) -> str:
-    """Why rows cannot be compared; "" if they can.
+def _why_no_times(
+    known: Known,
+    timed: Sequence[Key],
+    healthy: Sequence[Key],
+) -> Why | None:
+    """Why rows cannot be compared; None if they can.
 
     The report compares no times of runs that shared their cores with another study, so nothing is trained for
     such a row either.
     """
     for key in timed:
         if not times_count(known.measures.groups[key]):
-            return f"another study used the cores of {key.label} whenever it was timed"
+            return Why("always-disturbed", (key,))
     if not healthy:
-        return "no row could be timed"
-    return ""
+        return Why("nothing-timed")
+    return None
 
 
 def _reference(known: Known, healthy: Sequence[Key]) -> Key:
@@ -278,24 +319,21 @@ def _timed(known: Known, unsettled: Sequence[Key], reference: Key) -> Ended:
     """The end of a study that only asks for times."""
     for key in unsettled:
         if _is_vague(known, key, reference):
-            return Ended(False, f"the times of {key.label} are too uncertain")
+            return Ended(False, Why("times-too-uncertain", (key,)))
     if unsettled:
-        open_rows = ", ".join([key.label for key in unsettled])
-        return Ended(
-            False,
-            f"it is open whether {open_rows} keeps a cost efficiency of {known.target:g}",
-        )
-    return Ended(True, "the times of all rows that may be chosen are settled")
+        why = Why("efficiency-open", tuple(unsettled), target=known.target)
+        return Ended(False, why)
+    return Ended(True, Why("times-settled"))
 
 
-def _timing(known: Known, keys: Iterable[Key], why: str) -> Batch:
+def _timing(known: Known, keys: Iterable[Key], why: WhyNext) -> Batch:
     """The next timing run of each row."""
     runs = []
     for key in keys:
         # A number that failed is not tried again: it is the same run with the same seed.
         (number,) = _unused(known.timings.get(key, ()), 1)
         runs.append((key, number))
-    return Batch("timing", tuple(runs), why)
+    return Batch("timing", tuple(runs), Why(why))
 
 
 def _efficiency(known: Known, key: Key, reference: Key) -> Estimate:
@@ -421,9 +459,7 @@ def _quality(
     `root` is the reference of qualities, `left` what remains of the budget.
     """
     if _fails(known, root):
-        return Ended(
-            False, f"trainings of {root.label} fail, which qualities are compared with"
-        )
+        return Ended(False, Why("reference-fails", (root,)))
     verdicts: dict[Key, Verdict] = {}
     standings: dict[Key, Standing] = {}
     for key in candidates:
@@ -460,11 +496,8 @@ def _quality(
     if not known.seeds(choice):
         return _only_training(known, choice, left)
     if unpaid:
-        return Ended(
-            False,
-            f"what {unpaid[0].label} still needs is beyond the budget, or its trainings fail",
-        )
-    return Ended(True, f"{choice.label} is the fastest row shown to qualify")
+        return Ended(False, Why("beyond-budget-or-fails", (unpaid[0],)))
+    return Ended(True, Why("qualifies", (choice,)))
 
 
 def _open_part(standings: Sequence[Standing]) -> tuple[int, int]:
@@ -501,13 +534,13 @@ def _next_place(
 def _only_training(known: Known, choice: Key, left: float) -> Batch | Ended:
     """The training of a row that is chosen by its time: a choice without any quality decides nothing."""
     if _fails(known, choice):
-        return Ended(False, f"trainings of {choice.label} fail")
-    why = f"{choice.label} is chosen by its time and needs one training"
+        return Ended(False, Why("choice-fails", (choice,)))
+    why = Why("chosen-by-time", (choice,))
     (number,) = _unused(known.tried(choice), 1)
     batch = Batch("training", ((choice, number),), why)
     if _price(known, batch) <= left:
         return batch
-    return Ended(False, f"the training that {choice.label} needs is beyond the budget")
+    return Ended(False, Why("training-beyond-budget", (choice,)))
 
 
 def _fails(known: Known, key: Key) -> bool:
@@ -561,14 +594,16 @@ def _beyond_budget(
     too_many = verdict.needed > limits.seeds
     if not too_many and price <= left:
         return None
-    more = ""
+    most_seeds = None
     if too_many:
-        more = f", more than the {limits.seeds} that may be run"
-    return Ended(
-        False,
-        f"it cannot be settled for this budget whether {key.label} learns as well: as far as seeds spread,"
-        f" that takes about {verdict.needed} seeds of each row{more}",
+        most_seeds = limits.seeds
+    why = Why(
+        "seeds-spread-too-far",
+        (key,),
+        seeds=verdict.needed,
+        most_seeds=most_seeds,
     )
+    return Ended(False, why)
 
 
 def _compared(known: Known, key: Key, root: Key) -> list[Key]:
@@ -612,9 +647,9 @@ def _training(
                 runs.append((known.row_to_train(row), number))
     if not runs:
         return None
-    why = f"{now} seeds do not tell whether {key.label} learns as well"
+    why = Why("seeds-do-not-tell", (key,), seeds=now)
     if known.seeds(key) == 0:
-        why = f"{key.label} is the fastest row left that may qualify"
+        why = Why("fastest-left", (key,))
     return Batch("training", tuple(runs), why)
 
 

@@ -6,7 +6,7 @@ module by a computed name. Such a dependency is unknown before the runs, and sho
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scalestudy.analysis.runs import Run
@@ -14,16 +14,26 @@ from scalestudy.config.point import REPEATS, without_repeats
 
 MODEL = "model"
 """Name of the value by which rows of different models are kept apart, beside the swept values."""
-MOST_NAMED = 4
-"""Largest number of models that a sentence lists."""
-_REMEDY = (
-    "The task depends on more than its sources, such as a file that it reads: restore it, and repeat the runs"
-    " in another folder (--out)."
-)
 
 
-def keep_models_apart(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
-    """Return the runs, those of different models under different swept values, with sentences on this.
+@dataclass(frozen=True)
+class UnlikeModels:
+    """Runs with the same settings that trained different models, which are kept apart."""
+
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UnlikeBeginnings:
+    """Runs with the same seed that began with different weights, by their names."""
+
+    runs: tuple[str, ...]
+
+
+def keep_models_apart(
+    runs: Sequence[Run],
+) -> tuple[list[Run], list[UnlikeModels | UnlikeBeginnings]]:
+    """Return the runs, those of different models under different swept values, and what is unlike of them.
 
     Runs of one engine with the same swept values must have models of the same shapes, and at the same seed
     and split the same initial weights. What was not recorded agrees with everything.
@@ -35,23 +45,18 @@ def keep_models_apart(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
             swept = sorted(without_repeats(run.result.swept).items())
             alike[run.result.engine, repr(swept)].append(run)
     named: dict[int, str] = {}
-    sentences: list[str] = []
+    unlike: list[UnlikeModels | UnlikeBeginnings] = []
     for members in alike.values():
         models = _models(members)
         names = dict.fromkeys(models.values())
         if len(names) > 1:
             named |= models
-            sentences.append(
-                f"Runs with the same settings trained different models ({_listed(names)}), which are kept"
-                f" apart. {_REMEDY}"
-            )
+            unlike.append(UnlikeModels(tuple(names)))
         # Models of unlike shapes begin unlike, which needs no second sentence.
-        elif unequal := _unequal_beginnings(members):
-            sentences.append(
-                f"{' and '.join(unequal[:2])} have the same seed but began with different weights. {_REMEDY}"
-            )
+        elif begun := _unequal_beginnings(members):
+            unlike.append(UnlikeBeginnings(tuple(begun)))
     kept_apart = [_under(run, named.get(id(run))) for run in runs]
-    return kept_apart, sentences
+    return kept_apart, unlike
 
 
 def _models(runs: Iterable[Run]) -> Mapping[int, str]:
@@ -88,15 +93,6 @@ def _unequal_beginnings(runs: Iterable[Run]) -> list[str]:
         if len(names) > 1:
             return list(names.values())
     return []
-
-
-def _listed(names: Iterable[str]) -> str:
-    every = list(names)
-    text = "; ".join(every[:MOST_NAMED])
-    left = len(every) - MOST_NAMED
-    if left > 0:
-        text += f"; and {left} more"
-    return text
 
 
 def _under(run: Run, model: str | None) -> Run:

@@ -6,9 +6,11 @@ run, both are relative to the strategy's smallest number of workers n0: T(n0) / 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from scalestudy.analysis.estimate import NOTHING, ONE, Estimate
 from scalestudy.analysis.measures import (
+    Basis,
     Groups,
     Measure,
     Measures,
@@ -21,6 +23,59 @@ from scalestudy.analysis.measures import (
 from scalestudy.analysis.runs import Key, Run, Seed, seed_of
 from scalestudy.plugins.strategies import references
 from scalestudy.store.records import SHARED_CORES
+
+UnlikeWork = Literal["unlike-samples", "unlike-epochs"]
+"""How the work of two rows differs."""
+
+
+@dataclass(frozen=True)
+class ExcludedTimes:
+    """Times that do not count, by the record of the run: cores were oversubscribed, or shared with others."""
+
+    record: str
+    disturbed: bool
+
+
+@dataclass(frozen=True)
+class OtherGpus:
+    """GPUs that are unlike those of the baseline."""
+
+    names: frozenset[str]
+    baseline: frozenset[str]
+
+
+@dataclass(frozen=True)
+class NoBaseline:
+    """No one-worker row to compare with: `strategies` lack one, or it was oversubscribed."""
+
+    oversubscribed: bool
+    strategies: tuple[str, ...]
+    details: str
+
+
+@dataclass(frozen=True)
+class UnknownRate:
+    """A row from elsewhere that lacks the quantity by which the others of its variant are compared."""
+
+    basis: Basis
+
+
+NoSpeedUp = (
+    Literal[
+        "virtual",
+        "asynchronous",
+        "no-steady-epoch",
+        "rate-not-positive",
+        "time-unknown",
+        "time-not-positive",
+    ]
+    | UnlikeWork
+    | ExcludedTimes
+    | OtherGpus
+    | NoBaseline
+    | UnknownRate
+)
+"""Why a row has no speed-up."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +95,8 @@ class SpeedUp:
     training: Estimate = NOTHING
     wall: Estimate = NOTHING
     baseline: Key | None = None
-    reason: str | None = None
-    training_reason: str | None = None
+    reason: NoSpeedUp | None = None
+    training_reason: NoSpeedUp | None = None
 
     @property
     def against(self) -> int:
@@ -50,19 +105,12 @@ class SpeedUp:
             return 1
         return self.baseline.workers
 
-    @property
-    def note(self) -> str | None:
-        """The baseline of a relative speed-up, in words; None for an ordinary speed-up."""
-        if self.baseline is None or self.against == 1:
-            return None
-        return f"relative: against {self.baseline.label}, since there is no one-worker run to compare with"
-
 
 def speed_up(key: Key, measures: Measures) -> SpeedUp:
     """Speed-up of a row over its baseline, from steady throughput, training time and wall time."""
     runs = measures.groups[key]
     baseline = find_baseline(key, measures.groups, timed=True)
-    reason = _why_no_speed_up(runs)
+    reason: NoSpeedUp | None = _why_no_speed_up(runs)
     if reason is None and baseline is None:
         reason = _no_baseline(key, measures.groups)
     if reason is None and baseline is not None:
@@ -80,41 +128,37 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     return SpeedUp(steady, training, wall, baseline, reason, training_reason)
 
 
-def _why_no_speed_up(runs: Sequence[Run]) -> str | None:
+def _why_no_speed_up(runs: Sequence[Run]) -> NoSpeedUp | None:
     if is_virtual(runs):
-        return (
-            "virtual workers are computed one after another, so they have no speed-up"
-        )
+        return "virtual"
     if is_asynchronous(runs):
-        return "asynchronous: with more workers each update is of older weights, which has no speed-up"
+        return "asynchronous"
     excluded = why_oversubscribed(runs)
     if excluded is None:
         return None
-    if excluded == SHARED_CORES:
-        return f"disturbed: {excluded}"
-    return f"oversubscribed: {excluded}"
+    return ExcludedTimes(excluded, disturbed=excluded == SHARED_CORES)
 
 
-def _unlike_devices(runs: Sequence[Run], baseline: Sequence[Run]) -> str | None:
-    """Why devices cannot be compared with those of a baseline; None if they can, or are unknown."""
+def _unlike_devices(runs: Sequence[Run], baseline: Sequence[Run]) -> OtherGpus | None:
+    """Devices that cannot be compared with those of a baseline; None if they can, or are unknown."""
     ours = gpu_names(runs)
     theirs = gpu_names(baseline)
     if not ours or not theirs or ours == theirs:
         return None
-    its = ", ".join(sorted(ours))
-    others = ", ".join(sorted(theirs))
-    return f"its GPUs ({its}) are unlike its baseline's ({others})"
+    return OtherGpus(ours, theirs)
 
 
-def _no_baseline(key: Key, groups: Groups) -> str:
-    others = ""
+def _no_baseline(key: Key, groups: Groups) -> NoBaseline:
+    details = ""
     if key.swept:
-        others = f" with {key.details}"
-    if key.on(1) in groups:
-        return f"its one-worker run{others} was oversubscribed, so it is no baseline"
+        details = key.details
     engine = groups[key][0].result.engine
     names = dict.fromkeys((key.strategy, *references(engine)))
-    return f"no finished one-worker run of {' or '.join(names)}{others} to compare with"
+    return NoBaseline(
+        oversubscribed=key.on(1) in groups,
+        strategies=tuple(names),
+        details=details,
+    )
 
 
 def _ratio(
@@ -132,7 +176,9 @@ def _ratio(
     return ONE
 
 
-def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
+def _steady(
+    key: Key, baseline: Key, measures: Measures
+) -> tuple[Estimate, NoSpeedUp | None]:
     """Ratio of the rates, or why there is none."""
     for row in (key, baseline):
         if not measures.rate.values[row]:
@@ -144,20 +190,14 @@ def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str 
             return NOTHING, unlike
     estimate = _ratio(key, baseline, measures, measures.rate)
     if estimate.value is None:
-        return estimate, "a throughput is not a positive number"
+        return estimate, "rate-not-positive"
     return estimate, None
 
 
-def _why_no_rate(row: Key, measures: Measures) -> str:
+def _why_no_rate(row: Key, measures: Measures) -> NoSpeedUp:
     if not any(run.foreign for run in measures.groups[row]):
-        return "no steady throughput: one epoch only, or resumed in all others"
-    missing = {
-        "throughput": "throughput",
-        "epoch": "time of an epoch",
-        "training": "training time",
-    }
-    name = missing[measures.bases[row]]
-    return f"its {name}, by which the others are compared, is unknown"
+        return "no-steady-epoch"
+    return UnknownRate(measures.bases[row])
 
 
 def _of_times(
@@ -165,19 +205,19 @@ def _of_times(
     baseline: Key,
     measures: Measures,
     times: Measure,
-) -> tuple[Estimate, str | None]:
+) -> tuple[Estimate, NoSpeedUp | None]:
     if not times.values[key] or not times.values[baseline]:
-        return NOTHING, "its training time is unknown"
+        return NOTHING, "time-unknown"
     if unlike := unlike_work(key, baseline, measures):
         return NOTHING, unlike
     # The other way round than rates: a longer time is a smaller speed-up.
     estimate = _ratio(baseline, key, measures, times)
     if estimate.value is None:
-        return estimate, "a training time is not a positive number"
+        return estimate, "time-not-positive"
     return estimate, None
 
 
-def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
+def unlike_work(key: Key, baseline: Key, measures: Measures) -> UnlikeWork | None:
     """How the work of two rows differs; None if it is equal. Unknown work is assumed to be equal."""
     if key == baseline:
         return None
@@ -197,9 +237,9 @@ def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
         several = len(processed) > 1
         differs = several and not _same_work_in_pairs(key, baseline, measures)
     if differs:
-        return "processed a different number of samples than its baseline"
+        return "unlike-samples"
     if runs[0].result.samples_processed is None and len(epochs) > 1:
-        return "trained for a different number of epochs than its baseline"
+        return "unlike-epochs"
     return None
 
 

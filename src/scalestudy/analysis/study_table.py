@@ -22,6 +22,8 @@ from scalestudy.analysis.runs import (
 )
 from scalestudy.analysis.speed_up import SpeedUp, speed_up
 from scalestudy.analysis.to_target import Useful
+from scalestudy.analysis.wording.costs import describe_unmeasured
+from scalestudy.analysis.wording.speed_up import describe_reason, describe_relative
 from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.config.metric_senses import Sense, gain
 from scalestudy.config.quality_margin import QualityMargin
@@ -254,10 +256,11 @@ def _costs() -> dict[str, _Column]:
     """Columns for what a row cost."""
     found: dict[str, _Column] = {}
     for name in cost_columns():
-        kind: Kind = "float"
-        if name == "unmeasured":
-            kind = "text"
-        found[name] = (kind, f"costs.{name}")
+        found[name] = ("float", f"costs.{name}")
+    found["unmeasured"] = (
+        "text",
+        lambda row: describe_unmeasured(row.costs.unmeasured),
+    )
     return found
 
 
@@ -282,7 +285,7 @@ def _row_columns() -> dict[str, _Column]:
         "oversubscribed": ("text", "oversubscribed"),
         "baseline": ("text", "speed.baseline.label"),
         "implementation": ("text", "implementation"),
-        "speedup_note": ("text", lambda row: row.speed.reason or row.speed.note),
+        "speedup_note": ("text", lambda row: _speedup_note(row.speed)),
         "quality_note": ("text", lambda row: describe_verdict(row.verdict)),
         "better": ("text", "sense.better"),
         "constant_quality": ("float", "constant_quality"),
@@ -305,6 +308,11 @@ def _row_columns() -> dict[str, _Column]:
         **_interval("useful", "useful.speedup"),
         **_interval("samples_ratio", "useful.ratio"),
     }
+
+
+def _speedup_note(speed: SpeedUp) -> str | None:
+    """Why there is no speed-up, or which row a relative one is against."""
+    return describe_reason(speed.reason) or describe_relative(speed)
 
 
 def _planned_seconds(price: Price | None) -> float | None:

@@ -13,6 +13,7 @@ from scalestudy.analysis.runs import Key, RunsByRow, key_of
 from scalestudy.analysis.runs import order as reading_order
 from scalestudy.analysis.same_model import MODEL
 from scalestudy.analysis.sequential import LOOKS
+from scalestudy.analysis.wording.next_runs import describe_why
 from scalestudy.app.plan import Plan
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
@@ -79,12 +80,13 @@ class RowPoints:
 
     def points_of(self, step: Batch) -> list[Point]:
         """The points of a batch; they say why they are run."""
+        why = describe_why(step.why)
         points = []
         for key, number in step.runs:
             point = self.rows[key][number]
             if step.kind == "timing":
                 point = point.timed
-            points.append(point.model_copy(update={"why": step.why}))
+            points.append(point.model_copy(update={"why": why}))
         return points
 
     def known(self, plan: Plan, overview: Overview) -> Known:

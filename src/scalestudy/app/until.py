@@ -14,6 +14,7 @@ from scalestudy.analysis.next_runs import (
     next_runs,
 )
 from scalestudy.analysis.price import Bill
+from scalestudy.analysis.wording.next_runs import describe_why
 from scalestudy.app.follow import Listener
 from scalestudy.app.plan import Plan, Request, plan_study
 from scalestudy.app.result import StudyResult
@@ -129,9 +130,9 @@ def ending(step: Ended, until: Until, findings: Findings | None) -> str:
     """How a study ended, in a sentence: decided only if its report says so, too."""
     if until == "timed":
         start = "Timed" if step.decided else "Not settled"
-        return f"{start}: {step.why}."
+        return f"{start}: {describe_why(step.why)}."
     if not step.decided or findings is None:
-        return f"Not decided: {step.why}."
+        return f"Not decided: {describe_why(step.why)}."
     decision = findings.advice.decision
     if decision.choice is None:
         return "Not decided: no row can be advised."
@@ -139,7 +140,7 @@ def ending(step: Ended, until: Until, findings: Findings | None) -> str:
     # The report is the measure: its verdicts may be stricter than the rule that ended the runs.
     if reason:
         return f"Not decided: {reason}. More runs would hardly change it within these limits."
-    return f"Decided: {step.why}."
+    return f"Decided: {describe_why(step.why)}."
 
 
 def _unsettled(decision: Decision) -> str:
@@ -155,7 +156,7 @@ def _unsettled(decision: Decision) -> str:
 def describe_batch(step: Batch) -> str:
     """Describe a batch and its reason."""
     noun = "timing run" if step.kind == "timing" else "training"
-    return f"{count_noun(len(step.runs), noun)}: {step.why}."
+    return f"{count_noun(len(step.runs), noun)}: {describe_why(step.why)}."
 
 
 def _expected(known: Known, limits: Limits, bill: Bill) -> str:

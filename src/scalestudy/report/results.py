@@ -11,6 +11,7 @@ from scalestudy.analysis.price import Price
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.study_table import Row
+from scalestudy.analysis.wording.speed_up import REASON_WORDS, describe_reason
 from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.plugins.strategies import is_synchronous
 from scalestudy.report.document import Cell, Heading, Table
@@ -358,7 +359,7 @@ def _speed_columns(rows: Sequence[Row]) -> list[_Column]:
         return row.useful.speedup if row.useful else NOTHING
 
     def no_speed_up(row: Row) -> str | None:
-        return row.speed.reason
+        return describe_reason(row.speed.reason)
 
     return [
         _Column(
@@ -429,7 +430,7 @@ def _training_time_columns(rows: Sequence[Row]) -> list[_Column]:
         _Column(
             Heading("Speed-up", "training time" + _against(rows), "S of training"),
             lambda row: row.speed.training,
-            lambda row: row.speed.training_reason,
+            lambda row: describe_reason(row.speed.training_reason),
             2,
             brief=False,
         ),
@@ -457,7 +458,7 @@ def _left_out(rows: Sequence[Row], prices: Sequence[Price]) -> list[str]:
 
 
 def _why_untimed(row: Row) -> str | None:
-    return row.speed.reason or UNTIMED
+    return describe_reason(row.speed.reason) or UNTIMED
 
 
 def _known_elsewhere(column: _Column, rows: Sequence[Row]) -> bool:
@@ -541,14 +542,14 @@ def _differs(row: Row) -> bool:
 def _why_useful(row: Row) -> str | None:
     useful = row.useful
     if useful is None or useful.ratio.value is not None:
-        return row.speed.reason or "no quality was recorded by epoch"
+        return describe_reason(row.speed.reason) or "no quality was recorded by epoch"
     return f"{useful.reached} of {useful.runs} runs reached it"
 
 
 def _why_throughput(row: Row) -> str:
     if row.source:
         return "its throughput is unknown"
-    return "no steady throughput: one epoch only, or resumed in all others"
+    return REASON_WORDS["no-steady-epoch"]
 
 
 def _why_quality(row: Row) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.scaling_model import TIMES, Model, Prediction
 from scalestudy.analysis.study_table import Row
+from scalestudy.analysis.wording.costs import describe_unmeasured
 from scalestudy.analysis.wording.larger_batch import samples_needed
 from scalestudy.analysis.wording.scaling_model import (
     describe_fit,
@@ -197,8 +198,9 @@ def _unmeasured(rows: Sequence[Row]) -> list[str]:
     """Why quantities are missing, each reason once."""
     reasons: dict[str, None] = {}
     for row in rows:
-        # `Costs.unmeasured` joins the reasons of a row.
-        reasons |= dict.fromkeys((row.costs.unmeasured or "").split("; "))
+        words = describe_unmeasured(row.costs.unmeasured) or ""
+        # The words join the reasons of a row.
+        reasons |= dict.fromkeys(words.split("; "))
     sentences = []
     for reason in reasons:
         name, _, why = reason.partition(": ")

@@ -16,6 +16,7 @@ from scalestudy.analysis.switching import Switch
 from scalestudy.analysis.wording.doubts import describe_doubt
 from scalestudy.analysis.wording.larger_batch import causes, quality_holds, usefulness
 from scalestudy.analysis.wording.neighbours import beyond_the_edge, next_smaller
+from scalestudy.analysis.wording.speed_up import describe_reason
 from scalestudy.analysis.wording.verdicts import describe_verdict, format_signed
 from scalestudy.config.metric_senses import gain
 from scalestudy.store.state import State
@@ -29,6 +30,8 @@ NAMED_RIVALS = 3
 UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 LEAST_SEEDS, MOST_SEEDS = 2, 10
 """Numbers of trainings of which it is said how many failures they cannot exclude."""
+RATE_RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
+"""Words for the rules by which the learning rate follows the global batch."""
 MUCH_FASTER = 1.5
 """A row about the target that is as many times as fast as the choice is a matter of preference."""
 
@@ -81,7 +84,7 @@ def advise(
     sentences = _failures(rows)
     headline, cost = _nothing(decision), ""
     if choice is not None:
-        headline = _headline(choice, decision, rate_rule)
+        headline = _headline(choice, decision, RATE_RULES.get(rate_rule, ""))
         cost = _cost(decision)
         sentences = [
             usefulness(choice),
@@ -621,8 +624,9 @@ def _untimed(rows: Sequence[Row]) -> list[str]:
     """Sentences on rows without a speed-up, grouped by reason and series."""
     untimed: dict[Key, str] = {}
     for row in rows:
-        if row.speed.reason is not None:
-            untimed[row.key] = row.speed.reason
+        reason = describe_reason(row.speed.reason)
+        if reason is not None:
+            untimed[row.key] = reason
     sentences = []
     for reason, keys in gather_keys(untimed, lambda key: untimed[key]).items():
         names = []

@@ -3,10 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from scalestudy.analysis.moving_statistics import warning_of
-from scalestudy.analysis.runs import (
-    Run,
-)
+from scalestudy.analysis.moving_statistics import falsify_quality
+from scalestudy.analysis.runs import Run
 
 MOST_NAMED = 3
 """Largest number of runs that are named with what is left out of them."""
@@ -34,11 +32,9 @@ def quality_warnings(runs: Sequence[Run]) -> list[str]:
         own = run.result.initial_statistics
         if own is not None and own > share:
             most, share = run.result, own
-    if most is None:
+    if most is None or not falsify_quality(share):
         return []
-    warning = warning_of(share, most.updates)
-    if not warning:
-        return []
+    warning = f"{most.updates} updates: moving statistics still hold {100 * share:.0f} % of their initial values"
     remedy = 'Set batch_norm = "fresh" under [train].'
     if most.by_script:
         remedy = "Call torch.optim.swa_utils.update_bn before evaluating."

@@ -13,7 +13,7 @@ from scalestudy.analysis.quality import FailedRuns, UnfitReference, Verdict, Ver
 from scalestudy.analysis.runs import metric_label
 from scalestudy.config.metric_senses import Better
 
-FIXED: dict[VerdictKind, str] = {
+VERDICT_WORDS: dict[VerdictKind, str] = {
     "reference": "the reference",
     "unknown": "unknown",
     "no-direction": "no verdict: it is not known whether higher or lower is better",
@@ -24,8 +24,8 @@ FIXED: dict[VerdictKind, str] = {
 
 def describe_verdict(verdict: Verdict) -> str:
     """Words for a verdict, without a full stop."""
-    if verdict.kind in FIXED:
-        return FIXED[verdict.kind]
+    if verdict.kind in VERDICT_WORDS:
+        return VERDICT_WORDS[verdict.kind]
     if verdict.kind == "no-reference":
         return _no_reference(verdict.unfit)
     if verdict.failed_runs is not None:
