@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalestudy.analysis.runs import Key, Run, seed_of
 from scalestudy.analysis.scales import LOGARITHM
@@ -30,7 +30,9 @@ CURVE = 3
 """Parameters of the smooth curve: a parabola of log time over log workers."""
 
 
-Names = dict[tuple[Key, Any], Any]
+Block = tuple[Key, Any]
+"""A row and one of its blocks."""
+Names = dict[Block, Any]
 """Round of each row's block, where it is not the block itself."""
 Series = dict[tuple[str, str], list[Key]]
 """Rows that differ only in the number of workers."""
@@ -44,6 +46,14 @@ class Span:
     last: float
 
 
+class _Start(NamedTuple):
+    """When a run of a row began, as a Unix time."""
+
+    began: float
+    run: Run
+    key: Key
+
+
 @dataclass(frozen=True)
 class Rounds:
     """When the rows of a study were run; by default, all runs of a block were taken in one round.
@@ -54,7 +64,7 @@ class Rounds:
         between: Variance of logarithms of times between rows that were not run together.
     """
 
-    names: Mapping[tuple[Key, Any], Any] = field(default_factory=dict)
+    names: Mapping[Block, Any] = field(default_factory=dict)
     spans: Mapping[Key, Span | None] = field(default_factory=dict)
     between: Variance = BETWEEN
 
@@ -75,7 +85,9 @@ class Rounds:
         # Tables from elsewhere: less than half of the intervals held when their rows counted as one round.
         if ours is None or theirs is None:
             return True
-        return ours.last < theirs.first or theirs.last < ours.first
+        before = ours.last < theirs.first
+        after = theirs.last < ours.first
+        return before or after
 
     def alone(self, values: Mapping[Key, Values]) -> list[Key]:
         """Rows that were run before or after all others of their series, sharing no round with them."""
@@ -87,7 +99,8 @@ class Rounds:
         for keys in series.values():
             rounds: dict[Key, set[Any]] = {}
             for key in keys:
-                rounds[key] = set(self.named(key, values[key]))
+                by_round = self.named(key, values[key])
+                rounds[key] = set(by_round)
             for key in keys:
                 others = [other for other in keys if other != key]
                 if others and self._is_alone(key, others, rounds):
@@ -101,14 +114,18 @@ class Rounds:
         rounds: Mapping[Key, set[Any]],
     ) -> bool:
         """Whether a row has no round in common with these, and was run before or after each of them."""
+        own = rounds[key]
         for other in others:
-            if rounds[key] & rounds[other] or not self.apart(key, other):
+            if not own.isdisjoint(rounds[other]):
+                return False
+            if not self.apart(key, other):
                 return False
         return True
 
 
 def rounds_of(
-    groups: Mapping[Key, Sequence[Run]], values: Mapping[Key, Values]
+    groups: Mapping[Key, Sequence[Run]],
+    values: Mapping[Key, Values],
 ) -> Rounds:
     """Find the rounds of runs, and estimate the variance between rows that were run apart.
 
@@ -121,7 +138,7 @@ def rounds_of(
     """
     names: Names = {}
     spans: dict[Key, Span | None] = {}
-    timed: list[tuple[float, Run, Key]] = []
+    timed: list[_Start] = []
     for key, runs in groups.items():
         starts = []
         for run in runs:
@@ -130,49 +147,52 @@ def rounds_of(
         if len(starts) == len(runs):
             spans[key] = Span(min(starts), max(starts))
             for start, run in zip(starts, runs, strict=True):
-                timed.append((start, run, key))
+                timed.append(_Start(start, run, key))
         elif any(run.foreign for run in runs):
             # A table does not tell when its rows were run: each block is a round of its own.
             spans[key] = None
             for block in values.get(key, ()):
                 names[key, block] = (key, block)
-    timed.sort(key=lambda entry: entry[0])
+    timed.sort(key=lambda start: start.began)
     names |= _split(timed)
     # Which rows were run apart decides whose deviations from a curve tell about hours.
     rounds = Rounds(names, spans)
     return Rounds(names, spans, _between(rounds, values))
 
 
-def _split(timed: Sequence[tuple[float, Run, Key]]) -> Names:
+def _split(timed: Sequence[_Start]) -> Names:
     """Names of rounds for runs in the order of their start: its block, and the number of its part."""
     parts: dict[Any, int] = {}
     latest: dict[Any, tuple[int, float]] = {}
     names: Names = {}
-    for place, (start, run, key) in enumerate(timed):
-        block = seed_of(run)
+    for place, start in enumerate(timed):
+        block = seed_of(start.run)
         # Without its duration, a run counts as ended when it began.
-        ended = start + (run.result.wall_seconds or 0.0)
+        duration = start.run.result.wall_seconds or 0.0
+        ended = start.began + duration
         if block in latest:
             before, last_ended = latest[block]
+            between = timed[before + 1 : place]
             # Another seed in between: the grid was interrupted and continued, or rows were added later.
-            if _another_began(timed[before + 1 : place], block, last_ended):
+            if _another_began(between, block, last_ended):
                 parts[block] = parts.get(block, 0) + 1
             # Runs of a queue overlap.
             ended = max(ended, last_ended)
         latest[block] = place, ended
-        if parts.get(block):
-            names[key, block] = (block, parts[block])
+        part = parts.get(block)
+        if part:
+            names[start.key, block] = (block, part)
     return names
 
 
 def _another_began(
-    runs: Sequence[tuple[float, Run, Key]],
+    starts: Sequence[_Start],
     block: Any,
     after: float,
 ) -> bool:
     """Whether a run of another block began after this time."""
-    for began, run, _ in runs:
-        if began > after and seed_of(run) != block:
+    for start in starts:
+        if start.began > after and seed_of(start.run) != block:
             return True
     return False
 
@@ -194,8 +214,9 @@ def _between(rounds: Rounds, values: Mapping[Key, Values]) -> Variance:
         # Rows of one round share its hour, and tell nothing about how hours differ.
         if not _some_apart(rounds, keys):
             continue
+        counts = {key.workers for key in keys}
         # Through as many counts as it has parameters, the curve passes exactly.
-        left = len({key.workers for key in keys}) - CURVE
+        left = len(counts) - CURVE
         if left > 0:
             squares += _squares_about_curve(keys, values)
             freedom += left
@@ -215,7 +236,10 @@ def _positive_series(rounds: Rounds, values: Mapping[Key, Values]) -> Series:
     return series
 
 
-def _squares_about_curve(keys: Sequence[Key], values: Mapping[Key, Values]) -> float:
+def _squares_about_curve(
+    keys: Sequence[Key],
+    values: Mapping[Key, Values],
+) -> float:
     """Sum of squares of the rows' log times about a parabola over log workers."""
     import numpy as np
 
@@ -226,6 +250,8 @@ def _squares_about_curve(keys: Sequence[Key], values: Mapping[Key, Values]) -> f
         means.append(fmean(logarithms))
     measured = np.array(means)
     design = np.vander(counts, CURVE)
-    coefficients = np.linalg.lstsq(design, measured, rcond=None)[0]
-    residuals = measured - design @ coefficients
-    return float(residuals @ residuals)
+    coefficients, *_ = np.linalg.lstsq(design, measured, rcond=None)
+    predicted = design @ coefficients
+    residuals = measured - predicted
+    squares = residuals @ residuals
+    return float(squares)

@@ -7,7 +7,6 @@ module by a computed name. Such a dependency is unknown before the runs, and sho
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from scalestudy.analysis.runs import Run
 from scalestudy.config.point import REPEATS, without_repeats
@@ -30,9 +29,12 @@ class UnlikeBeginnings:
     runs: tuple[str, ...]
 
 
+Unlike = UnlikeModels | UnlikeBeginnings
+
+
 def keep_models_apart(
     runs: Sequence[Run],
-) -> tuple[list[Run], list[UnlikeModels | UnlikeBeginnings]]:
+) -> tuple[list[Run], list[Unlike]]:
     """Return the runs, those of different models under different swept values, and what is unlike of them.
 
     Runs of one engine with the same swept values must have models of the same shapes, and at the same seed
@@ -42,10 +44,11 @@ def keep_models_apart(
     for run in runs:
         # Tables from elsewhere say nothing about the model.
         if not run.foreign:
-            swept = sorted(without_repeats(run.result.swept).items())
-            alike[run.result.engine, repr(swept)].append(run)
+            swept = without_repeats(run.result.swept)
+            settings = repr(sorted(swept.items()))
+            alike[run.result.engine, settings].append(run)
     named: dict[int, str] = {}
-    unlike: list[UnlikeModels | UnlikeBeginnings] = []
+    unlike: list[Unlike] = []
     for members in alike.values():
         models = _models(members)
         names = dict.fromkeys(models.values())
@@ -55,7 +58,10 @@ def keep_models_apart(
         # Models of unlike shapes begin unlike, which needs no second sentence.
         elif begun := _unequal_beginnings(members):
             unlike.append(UnlikeBeginnings(tuple(begun)))
-    kept_apart = [_under(run, named.get(id(run))) for run in runs]
+    kept_apart = []
+    for run in runs:
+        model = named.get(id(run))
+        kept_apart.append(_under(run, model))
     return kept_apart, unlike
 
 
@@ -73,9 +79,12 @@ def _models(runs: Iterable[Run]) -> Mapping[int, str]:
             shapes[parameters].add(digest)
     names = {}
     for place, (parameters, digest) in recorded.items():
-        names[place] = f"{parameters:,} parameters"
-        if len(shapes[parameters]) > 1:  # as many, in other layers
-            names[place] += f", shapes {digest[:6] or 'unknown'}"
+        name = f"{parameters:,} parameters"
+        # As many parameters in other layers are another model.
+        if len(shapes[parameters]) > 1:
+            shape = digest[:6] or "unknown"
+            name += f", shapes {shape}"
+        names[place] = name
     return names
 
 
@@ -88,7 +97,8 @@ def _unequal_beginnings(runs: Iterable[Run]) -> list[str]:
             splits = [repr(result.swept.get(name)) for name in REPEATS]
             block = (result.seed, *splits)
             row = result.strategy, result.workers
-            begun[row, block].setdefault(result.initial_digest, result.name)
+            names = begun[row, block]
+            names.setdefault(result.initial_digest, result.name)
     for names in begun.values():
         if len(names) > 1:
             return list(names.values())
@@ -98,5 +108,6 @@ def _unequal_beginnings(runs: Iterable[Run]) -> list[str]:
 def _under(run: Run, model: str | None) -> Run:
     if model is None:
         return run
-    swept: dict[str, Any] = {**run.result.swept, MODEL: model}
-    return replace(run, result=run.result.model_copy(update={"swept": swept}))
+    swept = run.result.swept | {MODEL: model}
+    result = run.result.model_copy(update={"swept": swept})
+    return replace(run, result=result)

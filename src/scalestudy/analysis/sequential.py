@@ -107,8 +107,9 @@ def compare_sequentially(
     ways = [(among, level)]
     if seeds >= PAIRED_FROM:
         # Both comparisons may show a row no worse, so they share the level (Bonferroni).
-        for_pairs = PAIRED * level
-        ways = [(within, for_pairs), (among, (1 - PAIRED) * level)]
+        paired_level = PAIRED * level
+        unpaired_level = (1 - PAIRED) * level
+        ways = [(within, paired_level), (among, unpaired_level)]
     lows, highs = [], []
     for change, its_level in ways:
         interval = _interval(change, its_level)
@@ -187,12 +188,16 @@ def compare_grid(
     ours = len(quality.values[key])
     theirs = len(quality.values[reference])
     seeds = max(FEWEST, min(ours, theirs))
-    earlier = [look for look in sorted(set(looks)) if FEWEST <= look < seeds]
+    earlier = []
+    for look in sorted(set(looks)):
+        if FEWEST <= look < seeds:
+            earlier.append(look)
     # What was planned below the present number was looked at; looks in between are not recorded.
     change = _interval(found, grid_level((*earlier, seeds)))
     if found.error is None or margin <= 0:
         return change, None
-    return change, seeds_needed(found.error * sqrt(seeds), margin)
+    spread = found.error * sqrt(seeds)
+    return change, seeds_needed(spread, margin)
 
 
 @cache
@@ -279,7 +284,10 @@ def levels() -> dict[int, float]:
     return _levels(LOOKS, spent_at)
 
 
-def _levels(looks: Sequence[int], spent_at: Callable[[int], float]) -> dict[int, float]:
+def _levels(
+    looks: Sequence[int],
+    spent_at: Callable[[int], float],
+) -> dict[int, float]:
     """One-sided level at each look, by recursive integration (Armitage et al., JRSS A 132, 1969).
 
     The density of the sum that has not crossed a boundary yet is carried from look to look on a grid.
@@ -289,10 +297,12 @@ def _levels(looks: Sequence[int], spent_at: Callable[[int], float]) -> dict[int,
 
     # Sums of standard normal values: after k seeds their variance is k. Nine standard deviations of the last
     # look lose less than rounding does.
-    grid = np.linspace(-9.0, 9.0, 1801) * sqrt(looks[-1])
+    deviations = np.linspace(-9.0, 9.0, 1801)
+    grid = deviations * sqrt(looks[-1])
     width = float(grid[1] - grid[0])
     exponent = -(grid**2) / looks[0] / 2
-    density = np.exp(exponent) / sqrt(2 * np.pi * looks[0])
+    total = sqrt(2 * np.pi * looks[0])
+    density = np.exp(exponent) / total
     levels: dict[int, float] = {}
     spent = 0.0
     for before, look in pairwise((looks[0], *looks)):
@@ -304,7 +314,8 @@ def _levels(looks: Sequence[int], spent_at: Callable[[int], float]) -> dict[int,
             density = np.convolve(density, kernel / kernel.sum(), "same")
         due = spent_at(look) - spent
         # The boundary has what is due of this look above it; linear between two points of the grid.
-        tail = np.cumsum(density[::-1])[::-1] * width
+        from_above = np.cumsum(density[::-1])
+        tail = from_above[::-1] * width
         place = int(np.searchsorted(-tail, -due))
         above = tail[place]
         below = tail[place - 1]

@@ -60,28 +60,26 @@ def design_of(rows: Sequence[Values]) -> Design | None:
     rows = [values for values in rows if len(values) > 1]
     if not rows:
         return None
-    # An array, since a study of thousands of rows is computed at once.
-    longest = max(map(len, rows))
-    packed = np.full((len(rows), longest), np.nan)
-    for line, values in zip(packed, rows, strict=True):
-        line[: len(values)] = [*values.values()]
+    count = len(rows)
+    packed = _packed(rows)
     largest = float(np.nanmax(np.abs(packed)))
     floor = (ROUNDING * largest) ** 2
-    itself = np.arange(len(rows))
+    itself = np.arange(count)
     own = _common(packed, floor, itself[None])
     # Blocks cancel in the difference of two rows: what is left is the residual.
     # A block that one row has alone is in no difference.
     table = _by_shared_block(rows)
-    first, second = _pairs(len(rows))
+    first, second = _pairs(count)
     differences = table[first] - table[second]
-    pairs = _common(differences, floor, np.stack([first, second]))
+    compared = np.stack([first, second])
+    pairs = _common(differences, floor, compared)
     assert own is not None
     if pairs is None:
         return Design(own, None)
     # The mean over all pairs is the residual mean square of row + block, which has this many degrees.
-    every_pair = len(rows) * (len(rows) - 1) / 2
+    every_pair = count * (count - 1) / 2
     of_all = every_pair / len(first)
-    degrees = 2 * pairs.freedom * of_all / len(rows)
+    degrees = 2 * pairs.freedom * of_all / count
     # A difference has the variance of two runs.
     residual = Variance(pairs.value / 2, degrees)
     # Runs of one block are no independent draws, so the variance that includes its effect has fewer degrees.
@@ -89,7 +87,10 @@ def design_of(rows: Sequence[Values]) -> Design | None:
     return Design(within, residual)
 
 
-def run_variance(values: Sequence[float], design: Design | None) -> Variance | None:
+def run_variance(
+    values: Sequence[float],
+    design: Design | None,
+) -> Variance | None:
     """Variance of a run about its row's mean; None for a single run without a design."""
     common = None
     if design is not None:
@@ -116,7 +117,8 @@ def moderate(
     if common is None:
         return Variance(own, freedom)
     weight = PRIOR + freedom
-    value = (PRIOR * common.value + freedom * own) / weight
+    squares = PRIOR * common.value + freedom * own
+    value = squares / weight
     # The degrees of a row are part of the common ones, so that it has no more than these.
     return Variance(value, min(weight, common.freedom))
 
@@ -134,6 +136,18 @@ def add_variances(first: Variance, second: Variance) -> Variance:
     return Variance(total, 1 / (of_first + of_second))
 
 
+def _packed(rows: Sequence[Values]) -> "Any":
+    """Values [rows, most runs of a row], filled up with NaN: a study of thousands of rows is computed at once."""
+    import numpy as np
+
+    longest = max(map(len, rows))
+    packed = np.full((len(rows), longest), np.nan)
+    for line, values in zip(packed, rows, strict=True):
+        known = line[: len(values)]
+        known[:] = [*values.values()]
+    return packed
+
+
 def _by_shared_block(rows: Sequence[Values]) -> "Any":
     """Values [rows, blocks] of the blocks that several rows share; missing values are NaN."""
     import numpy as np
@@ -145,11 +159,13 @@ def _by_shared_block(rows: Sequence[Values]) -> "Any":
     for block, count in counts.items():
         if count > 1:
             places[block] = len(places)
-    table = np.full((len(rows), len(places)), np.nan)
+    shape = (len(rows), len(places))
+    table = np.full(shape, np.nan)
     for line, values in zip(table, rows, strict=True):
         for block, value in values.items():
             if block in places:
-                line[places[block]] = value
+                place = places[block]
+                line[place] = value
     return table
 
 
@@ -160,9 +176,13 @@ def _pairs(count: int) -> "tuple[Any, Any]":
     if count <= MOST_PAIRED:
         return np.triu_indices(count, 1)
     # All pairs of the thousands of rows of an imported table took gigabytes.
-    first = np.repeat(np.arange(count), NEIGHBOURS)
-    steps = np.tile(np.arange(1, NEIGHBOURS + 1), count)
-    return first, (first + steps) % count
+    rows = np.arange(count)
+    first = np.repeat(rows, NEIGHBOURS)
+    distances = np.arange(1, NEIGHBOURS + 1)
+    steps = np.tile(distances, count)
+    # The last rows are compared with the first ones.
+    second = (first + steps) % count
+    return first, second
 
 
 def _common(values: "Any", floor: float, members: "Any") -> Variance | None:
@@ -173,20 +193,25 @@ def _common(values: "Any", floor: float, members: "Any") -> Variance | None:
     """
     import numpy as np
 
-    counts = (~np.isnan(values)).sum(1)
+    measured = ~np.isnan(values)
+    counts = measured.sum(1)
     known = counts > 1
     if not known.any():
         return None
-    values, members = values[known], members[:, known]
+    values = values[known]
+    members = members[:, known]
     freedom = counts[known] - 1
-    deviations = values - np.nanmean(values, 1, keepdims=True)
-    variances = np.nansum(deviations**2, 1) / freedom
+    means = np.nanmean(values, 1, keepdims=True)
+    deviations = values - means
+    squares = np.nansum(deviations**2, 1)
+    variances = squares / freedom
     # Equal values may differ by a rounding error, which would pass for a spread.
     variances[variances <= floor] = 0.0
     most = WIDEST**2 * _of_median_row(variances, members)
     limited = np.minimum(variances, most)
     mean = np.average(limited, weights=freedom)
-    return Variance(float(mean), float(freedom.sum()))
+    degrees = freedom.sum()
+    return Variance(float(mean), float(degrees))
 
 
 def _of_median_row(variances: "Any", members: "Any") -> float:
@@ -199,11 +224,19 @@ def _of_median_row(variances: "Any", members: "Any") -> float:
 
     rows = members.ravel()
     repeated = np.tile(variances, len(members))
+    # By row, and by variance within a row, so that the median is the one in the middle.
     order = np.lexsort((repeated, rows))
-    _, starts, sizes = np.unique(rows[order], return_index=True, return_counts=True)
+    rows = rows[order]
+    sorted_variances = repeated[order]
+    _, starts, sizes = np.unique(
+        rows,
+        return_index=True,
+        return_counts=True,
+    )
     middles = starts + (sizes - 1) // 2
-    of_rows = np.sort(repeated[order][middles])
-    return float(of_rows[(len(of_rows) - 1) // 2])
+    medians = np.sort(sorted_variances[middles])
+    middle = (len(medians) - 1) // 2
+    return float(medians[middle])
 
 
 def _satterthwaite(within: Variance, residual: Variance) -> float:
@@ -216,8 +249,9 @@ def _satterthwaite(within: Variance, residual: Variance) -> float:
     # Without a spread, or without more degrees than the residual has, there is nothing to divide.
     if not squares or of_blocks <= 0:
         return within.freedom
+    of_residuals = residual.value * residual.freedom
     # By chance the residual may have more squares than all runs about their means.
-    share = min(1.0, residual.value * residual.freedom / squares)
+    share = min(1.0, of_residuals / squares)
     of_rest = (1 - share) ** 2 / of_blocks
     of_residual = share**2 / residual.freedom
     return 1 / (of_rest + of_residual)
@@ -230,4 +264,5 @@ def _variance(values: Sequence[float]) -> float:
         return 0.0
     centre = fmean(values)
     squares = [(value - centre) ** 2 for value in values]
-    return math.fsum(squares) / (len(values) - 1)
+    freedom = len(values) - 1
+    return math.fsum(squares) / freedom

@@ -132,14 +132,18 @@ def sample_bytes(forms: Forms) -> int:
 
 def epoch_order(samples: Indices, seed: int, epoch: int) -> Indices:
     """Return the permutation of `samples` (shape [N]) for an epoch (from 0) and a seed."""
-    generator = np.random.Generator(np.random.Philox(key=[seed, epoch]))
-    return samples[generator.permutation(len(samples))]
+    # Philox is counter-based: seed and epoch are its key, so that no epoch needs the draws of another.
+    philox = np.random.Philox(key=[seed, epoch])
+    generator = np.random.Generator(philox)
+    order = generator.permutation(len(samples))
+    return samples[order]
 
 
 def batches(samples: int, global_batch: int) -> Iterator[tuple[int, int]]:
     """Yield the rows [start, stop) of an epoch's order for each step; the last batch may be smaller."""
     for start in range(0, samples, global_batch):
-        yield start, min(start + global_batch, samples)
+        stop = min(start + global_batch, samples)
+        yield start, stop
 
 
 def worker_slice(batch: int, rank: int, size: int) -> tuple[int, int]:
@@ -147,7 +151,9 @@ def worker_slice(batch: int, rank: int, size: int) -> tuple[int, int]:
 
     Slices are contiguous, cover the batch, and differ by at most one row.
     """
-    return rank * batch // size, (rank + 1) * batch // size
+    start = rank * batch // size
+    stop = (rank + 1) * batch // size
+    return start, stop
 
 
 class Slice(NamedTuple):

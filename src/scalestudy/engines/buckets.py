@@ -29,7 +29,10 @@ def in_buckets(sizes: Sequence[int], limit: int | None) -> Buckets:
             held = 0
         buckets[-1].append(index)
         held += sizes[index]
-    return tuple(tuple(reversed(bucket)) for bucket in buckets)
+    ascending = []
+    for bucket in buckets:
+        ascending.append(tuple(reversed(bucket)))
+    return tuple(ascending)
 
 
 def in_halves(work: Sequence[int]) -> Buckets:
@@ -50,7 +53,9 @@ def in_halves(work: Sequence[int]) -> Buckets:
     while first and 2 * done < sum(work):
         first -= 1
         done += work[first]
-    halves = tuple(range(first, len(work))), tuple(range(first))
+    last_layers = tuple(range(first, len(work)))
+    first_layers = tuple(range(first))
+    halves = (last_layers, first_layers)
     return tuple(half for half in halves if half)
 
 
@@ -62,7 +67,8 @@ def sum_gradients(
     """All-reduce gradients one bucket at a time and return them in their original order."""
     sums = list(gradients)
     for bucket in buckets:
-        totals = all_reduce([gradients[index] for index in bucket])
+        held = [gradients[index] for index in bucket]
+        totals = all_reduce(held)
         for index, total in zip(bucket, totals, strict=True):
             sums[index] = total
     return sums

@@ -34,7 +34,8 @@ def cost_unit(hours: Sequence[float | None]) -> tuple[str, float]:
 def decimals(values: Sequence[float]) -> int:
     """Decimals that give the smallest value of a column about three significant digits; at most three."""
     # A zero needs no decimals.
-    smallest = min(map(abs, filter(None, values)), default=1.0)
+    sizes = [abs(value) for value in values if value]
+    smallest = min(sizes, default=1.0)
     if smallest >= 100:
         return 0
     if smallest >= 5:
@@ -51,7 +52,8 @@ def format_number(value: float | None, digits: int) -> str:
     if digits:
         # Ties round up, even if floating-point arithmetic left the value slightly below.
         value *= 1 + 1e-13
-    return f"{value:,.{digits}f}".replace("-", "−")
+    text = f"{value:,.{digits}f}"
+    return text.replace("-", "−")
 
 
 def with_interval(estimate: Estimate, digits: int) -> str:
@@ -70,7 +72,8 @@ def with_interval(estimate: Estimate, digits: int) -> str:
     # A distance that rounding hides is none.
     middle = estimate.high - half
     off_middle = abs(middle - estimate.value)
-    if off_middle > max(LOPSIDED * half, 0.5 * shown):
+    allowed = max(LOPSIDED * half, 0.5 * shown)
+    if off_middle > allowed:
         return f"{text} ({span(estimate, digits)})"
     return f"{text} ± {format_number(half, digits)}"
 
@@ -82,7 +85,8 @@ def span(estimate: Estimate, digits: int) -> str | None:
         return None
     # A dash before a minus sign would be read as another one.
     dash = " to " if low < 0 else "–"
-    least, most = format_number(low, digits), format_number(high, digits)
+    least = format_number(low, digits)
+    most = format_number(high, digits)
     return f"{least}{dash}{most}"
 
 
@@ -94,7 +98,8 @@ def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
     low, high = estimate.low, estimate.high
     if low is None or high is None or low == high:
         return text
-    least, most = format_number(low, digits), format_number(high, digits)
+    least = format_number(low, digits)
+    most = format_number(high, digits)
     return f"{text} (95 % interval {least} to {most})"
 
 
@@ -102,5 +107,7 @@ def significant(value: float, digits: int = 4) -> str:
     """A number with this many significant digits, and no more decimals: `0.01234`, `12.34`, `1,234`."""
     if not value or not isfinite(value):
         return format_number(value, 0)
-    before_point = 1 + floor(log10(abs(value)))
-    return format_number(value, max(0, digits - before_point))
+    exponent = floor(log10(abs(value)))
+    # The digits before the point are one more than the exponent.
+    after_point = digits - (1 + exponent)
+    return format_number(value, max(0, after_point))

@@ -46,9 +46,14 @@ class UNet(nn.Module):
     def forward(self, images: Any) -> Any:
         """Return the logits of images."""
         height, width = images.shape[-2:]
-        above = -height % HALVINGS // 2
-        left = -width % HALVINGS // 2
-        padding = (left, -width % HALVINGS - left, above, -height % HALVINGS - above)
+        missing_rows = -height % HALVINGS
+        missing_columns = -width % HALVINGS
+        above = missing_rows // 2
+        left = missing_columns // 2
+        below = missing_rows - above
+        right = missing_columns - left
+        # From the last axis to the first, as `pad` takes it.
+        padding = (left, right, above, below)
         x = images
         if any(padding):
             x = nn.functional.pad(images, padding)
@@ -59,8 +64,10 @@ class UNet(nn.Module):
             x = nn.functional.max_pool2d(x, 2)
         x = self.bridge(x)
         for up, block, skip in zip(self.up, self.decoder, reversed(skips), strict=True):
-            x = block(torch.cat([up(x), skip], 1))
-        return self.head(x)[..., above : above + height, left : left + width]
+            joined = torch.cat([up(x), skip], 1)
+            x = block(joined)
+        logits = self.head(x)
+        return logits[..., above : above + height, left : left + width]
 
 
 def model(data: DataInfo) -> nn.Module:

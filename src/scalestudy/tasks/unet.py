@@ -24,7 +24,9 @@ def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
     """
     height, width, _ = input_shape
     inputs = keras.Input(input_shape)
-    padding = (_halves(-height % HALVINGS), _halves(-width % HALVINGS))
+    missing_rows = -height % HALVINGS
+    missing_columns = -width % HALVINGS
+    padding = (_halves(missing_rows), _halves(missing_columns))
     padded = padding != ((0, 0), (0, 0))
     x = inputs
     if padded:
@@ -38,7 +40,8 @@ def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
     x = _block(x, BRIDGE)
     for filters, skip in zip(reversed(ENCODER), reversed(skips), strict=True):
         x = layers.Conv2DTranspose(filters, 2, strides=2, padding="same")(x)
-        x = _block(layers.Concatenate()([x, skip]), filters)
+        joined = layers.Concatenate()([x, skip])
+        x = _block(joined, filters)
     channels, activation = classes, "softmax"
     if classes == 2:
         channels, activation = 1, "sigmoid"
@@ -68,4 +71,6 @@ def _block(x: Any, filters: int) -> Any:
 
 
 def _halves(amount: int) -> tuple[int, int]:
-    return amount // 2, amount - amount // 2
+    less = amount // 2
+    more = amount - less
+    return less, more

@@ -1,6 +1,6 @@
 """Sentences on runs that are compared but did not train the same model."""
 
-from scalestudy.analysis.same_model import UnlikeBeginnings, UnlikeModels
+from scalestudy.analysis.same_model import Unlike, UnlikeModels
 
 MOST_NAMED = 4
 """Largest number of models that a sentence lists."""
@@ -10,7 +10,7 @@ REMEDY = (
 )
 
 
-def describe_unlike(unlike: UnlikeModels | UnlikeBeginnings) -> str:
+def describe_unlike(unlike: Unlike) -> str:
     """A sentence on runs that are unlike, and one on what to do."""
     if isinstance(unlike, UnlikeModels):
         models = "; ".join(unlike.models[:MOST_NAMED])

@@ -10,6 +10,8 @@ from PIL import Image
 
 from scalestudy.data.samples import IGNORE, Array
 
+Colour = tuple[int, int, int]
+"""Red, green, blue in 0..255."""
 COLOURS = (
     (0, 0, 0),
     (230, 159, 0),
@@ -32,9 +34,9 @@ STRENGTH = 0.45
 """Opacity of a colour over an image."""
 
 
-def palette() -> list[tuple[int, int, int]]:
+def palette() -> list[Colour]:
     """Return a colour for each of the 256 class indices; from the ninth on, hues step by the golden angle."""
-    colours = list(COLOURS)
+    colours: list[Colour] = list(COLOURS)
     for number in range(len(COLOURS), IGNORE):
         # Steps of the golden angle keep the hues of neighbouring numbers far apart.
         hue = number * 0.618 % 1
@@ -47,7 +49,8 @@ def palette() -> list[tuple[int, int, int]]:
 
 def mask_png(mask: Array) -> bytes:
     """Encode a mask [H, W] of class indices (uint8) as a palette PNG that stores these indices."""
-    picture = Image.fromarray(np.ascontiguousarray(mask, np.uint8))
+    indices = np.ascontiguousarray(mask, np.uint8)
+    picture = Image.fromarray(indices)
     levels = itertools.chain.from_iterable(palette())
     picture.putpalette(list(levels))
     return png(picture)
@@ -61,10 +64,13 @@ def to_rgb(image: Array) -> npt.NDArray[np.uint8]:
     if shown.dtype != np.uint8:
         # Percentiles, not the extremes: a single hot pixel would make all others black.
         low, high = np.percentile(shown, (0.2, 99.8))
-        contrast = max(high - low, 1e-12)  # above 0, also for an image of one value
-        stretched = (shown - low) / contrast
-        shown = stretched.clip(0, 1) * 255
-    rgb = np.broadcast_to(shown, (height, width, 3))
+        # Above 0, also for an image of one value.
+        contrast = max(high - low, 1e-12)
+        above_low = shown - low
+        shares = (above_low / contrast).clip(0, 1)
+        shown = shares * 255
+    shape = (height, width, 3)
+    rgb = np.broadcast_to(shown, shape)
     return rgb.astype(np.uint8)
 
 
@@ -75,13 +81,18 @@ def overlay(image: Array, mask: Array) -> npt.NDArray[np.uint8]:
     laid = image.astype(np.float32)
     inside = mask != 0
     seen_through = (1 - STRENGTH) * laid[inside]
-    laid[inside] = seen_through + STRENGTH * colours[inside]
+    painted = STRENGTH * colours[inside]
+    laid[inside] = seen_through + painted
     edge = inside & borders(mask)
     laid[edge] = colours[edge]
     return laid.round().astype(np.uint8)
 
 
-def difference(image: Array, truth: Array, predicted: Array) -> npt.NDArray[np.uint8]:
+def difference(
+    image: Array,
+    truth: Array,
+    predicted: Array,
+) -> npt.NDArray[np.uint8]:
     """Draw the differences of two masks over a dimmed RGB image; pixels ignored in `truth` are grey."""
     dimmed = image.astype(np.float32) * 0.5
     laid = dimmed.round().astype(np.uint8)
@@ -90,20 +101,22 @@ def difference(image: Array, truth: Array, predicted: Array) -> npt.NDArray[np.u
     missed = wrong & (predicted == 0)
     false = wrong & (truth == 0)
     # Where the two are equal nothing is wrong, so no pixel is both missed and false.
+    confused = wrong & ~missed & ~false
     laid[missed] = MISSED
     laid[false] = FALSE
-    laid[wrong & ~missed & ~false] = CONFUSED
+    laid[confused] = CONFUSED
     laid[~known] = UNKNOWN
     return laid
 
 
 def borders(mask: Array) -> npt.NDArray[np.bool_]:
     """Return the pixels whose right or lower neighbour is of another class."""
-    beside = mask[:, :-1] != mask[:, 1:]
-    below = mask[:-1] != mask[1:]
+    right = mask[:, 1:]
+    lower = mask[1:]
     border = np.zeros(mask.shape, bool)
-    border[:, :-1] |= beside
-    border[:-1] |= below
+    # The last column has no right neighbour, the last row no lower one.
+    border[:, :-1] |= mask[:, :-1] != right
+    border[:-1] |= mask[:-1] != lower
     return border
 
 
@@ -126,11 +139,13 @@ def within(picture: Array, side: int) -> Array:
         method = Image.Resampling.BILINEAR
     else:
         # A whole factor without interpolation: the pixels of a small picture stay visible.
-        factor = max(1, min(side // longest, 8))
+        fitting = min(side // longest, 8)
+        factor = max(1, fitting)
         method = Image.Resampling.NEAREST
     if factor == 1:
         return picture
     columns = max(1, round(width * factor))
     rows = max(1, round(height * factor))
-    scaled = Image.fromarray(picture).resize((columns, rows), method)
+    original = Image.fromarray(picture)
+    scaled = original.resize((columns, rows), method)
     return np.asarray(scaled)

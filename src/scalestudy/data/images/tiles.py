@@ -67,8 +67,14 @@ def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:
     columns = _along(width, tile_width, overlap)
     tiles = []
     for row, column in itertools.product(rows, columns):
-        core = (row.core_start, column.core_start, row.core_stop, column.core_stop)
-        tiles.append(Tile(row.start, column.start, core))
+        core = (
+            row.core_start,
+            column.core_start,
+            row.core_stop,
+            column.core_stop,
+        )
+        tile_at = Tile(row.start, column.start, core)
+        tiles.append(tile_at)
     return tiles
 
 
@@ -94,7 +100,11 @@ def cut(
     before = left - tile.left
     after = max(right - width, 0)
     other_axes = [(0, 0)] * (image.ndim - 2)
-    around = [(above, below), (before, after), *other_axes]
+    around = [
+        (above, below),
+        (before, after),
+        *other_axes,
+    ]
     return np.pad(inside, around, constant_values=fill)
 
 
@@ -105,15 +115,20 @@ def cut_mask(mask: Array, tile: Tile, size: Size) -> Array:
     return whole
 
 
-def stitch(parts: Sequence[Array], tiles: Sequence[Tile], size: Size) -> Array:
+def stitch(
+    parts: Sequence[Array],
+    tiles: Sequence[Tile],
+    size: Size,
+) -> Array:
     """Assemble an image [H, W, ...] from the cores of parts [h, w, ...], one for each tile.
 
     Raises:
         ValueError: If the numbers of parts and tiles differ.
     """
     first = parts[0]
+    shape = (*size, *first.shape[2:])
     # Not filled: the cores cover every pixel.
-    whole = np.empty((*size, *first.shape[2:]), first.dtype)
+    whole = np.empty(shape, first.dtype)
     for part, tile in zip(parts, tiles, strict=True):
         whole[tile.core_in_image] = part[tile.core_inside]
     return whole
@@ -135,7 +150,8 @@ def _along(length: int, tile: int, overlap: int) -> list[_Interval]:
     count = math.ceil((length - overlap) / step)
     last = length - tile
     # In integers, so that the first tile begins and the last ends exactly with the image.
-    starts = [index * last // (count - 1) for index in range(count)]
+    steps = count - 1
+    starts = [index * last // steps for index in range(count)]
     intervals = []
     core_start = 0
     for start, following in itertools.pairwise(starts):

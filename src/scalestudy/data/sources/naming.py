@@ -32,7 +32,10 @@ def without_words(stem: str) -> str:
 
 def numbers_in(stem: str) -> str:
     """Return the numbers in a name by value: `a07_2` has the numbers of `b7-2`."""
-    numbers = [str(int(number)) for number in re.findall(r"\d+", stem)]
+    numbers = []
+    for digits in re.findall(r"\d+", stem):
+        # Without the zeros in front.
+        numbers.append(str(int(digits)))
     return "-".join(numbers)
 
 
@@ -53,8 +56,10 @@ def naming_without_ends(
     `21_training` and `21_manual1` become `21`. Ends with other numbers on either side are kept: images of
     `patient1_` are no partners of masks of `patient2_`.
     """
-    image_start, image_end = _common_ends([tokens_in(name) for name in images])
-    mask_start, mask_end = _common_ends([tokens_in(name) for name in masks])
+    image_tokens = [tokens_in(name) for name in images]
+    mask_tokens = [tokens_in(name) for name in masks]
+    image_start, image_end = _common_ends(image_tokens)
+    mask_start, mask_end = _common_ends(mask_tokens)
     if _have_other_numbers(image_start, mask_start):
         image_start, mask_start = [], []
     if _have_other_numbers(image_end, mask_end):
@@ -63,7 +68,8 @@ def naming_without_ends(
     def rule(start: list[str], end: list[str]) -> Rule:
         def core(stem: str) -> str:
             tokens = tokens_in(stem)
-            inner = tokens[len(start) : len(tokens) - len(end)]
+            stop = len(tokens) - len(end)
+            inner = tokens[len(start) : stop]
             return "".join(inner).strip(_BETWEEN)
 
         return core
@@ -80,8 +86,12 @@ def _common_ends(names: Sequence[list[str]]) -> tuple[list[str], list[str]]:
     # At least one token of each name stays.
     most = min(map(len, names), default=1) - 1
     start = common_start(names)[:most]
-    reversed_rests = [tokens[len(start) :][::-1] for tokens in names]
-    end = common_start(reversed_rests)[: most - len(start)]
+    reversed_rests = []
+    for tokens in names:
+        rest = tokens[len(start) :]
+        reversed_rests.append(rest[::-1])
+    most_left = most - len(start)
+    end = common_start(reversed_rests)[:most_left]
     return start, end[::-1]
 
 
@@ -89,7 +99,9 @@ def _have_other_numbers(of_images: list[str], of_masks: list[str]) -> bool:
     """Whether each side has a number that the other has not."""
     image_numbers = set(filter(str.isdecimal, of_images))
     mask_numbers = set(filter(str.isdecimal, of_masks))
-    return bool(image_numbers - mask_numbers) and bool(mask_numbers - image_numbers)
+    only_images = image_numbers - mask_numbers
+    only_masks = mask_numbers - image_numbers
+    return bool(only_images) and bool(only_masks)
 
 
 def tokens_of(stem: str) -> list[str]:

@@ -35,6 +35,12 @@ _MOST = 0.5
 """Share of the images for which a folder of masks must have partners, to be one that can be meant."""
 
 
+Meaning = tuple[str | None, str | None]
+"""Role and split that the name of a folder gives; see `role`."""
+Place = tuple[str, str]
+"""Split and folder of a file."""
+
+
 class Pairs(NamedTuple):
     """Images and masks, not yet paired, and where they are, in words."""
 
@@ -66,7 +72,7 @@ class Pairs(NamedTuple):
 def find_pairs(tree: Tree) -> Pairs | None:
     """Return images and masks that the names of folders or files tell apart; None if they do not."""
     role_of = _roles_of_folders(tree)
-    of_role: dict[str | None, list[Located]] = {"image": [], "mask": [], None: []}
+    of_role: dict[str | None, list[Located]] = defaultdict(list)
     mask_folders = set()
     for file in tree.images:
         # Of nested folders with a role or a split, the innermost decides.
@@ -81,7 +87,8 @@ def find_pairs(tree: Tree) -> Pairs | None:
                 split = inner_split
             if not inner_what and not inner_split:
                 rest.append(name)
-        of_role[what].append(Located(file, split, "/".join(rest), branch))
+        located = Located(file, split, "/".join(rest), branch)
+        of_role[what].append(located)
     images = of_role["image"]
     masks = of_role["mask"]
     others = of_role[None]
@@ -113,8 +120,8 @@ def _describe_objects(objects: Sequence[ListedSample]) -> str:
     )
 
 
-def _roles_of_folders(tree: Tree) -> dict[str, tuple[str | None, str | None]]:
-    """Return role and split of each name of a folder; see `role`."""
+def _roles_of_folders(tree: Tree) -> dict[str, Meaning]:
+    """Return what each name of a folder means."""
     names: set[str] = set()
     for parts in tree.folders.values():
         names.update(parts)
@@ -157,7 +164,10 @@ def _with_unnamed_images(
 ) -> tuple[list[Located], list[Located]]:
     """Find the images in folders of another name with the files' names: train/ beside train_labels/."""
     names = {without_words(mask.file.stem) for mask in masks}
-    alike = [other for other in others if without_words(other.file.stem) in names]
+    alike = []
+    for other in others:
+        if without_words(other.file.stem) in names:
+            alike.append(other)
     if len(alike) < _MOST * len(names):  # single files of one name by chance
         return [], masks
     folders = set()
@@ -208,18 +218,23 @@ def _without_own_folders(side: list[Located], other: list[Located]) -> list[Loca
     """Drop the folders that all files of one side share and none of the other has: annotations/trimaps/."""
     own = _folders_of_all(side)
     for located in other:
-        own.difference_update(located.folder.split("/"))
+        own.difference_update(_folders(located))
     if not own - {""}:
         return side
     kept = []
     for located in side:
-        names = [name for name in located.folder.split("/") if name not in own]
-        kept.append(located._replace(folder="/".join(names)))
+        names = [name for name in _folders(located) if name not in own]
+        folder = "/".join(names)
+        kept.append(located._replace(folder=folder))
     return kept
 
 
+def _folders(located: Located) -> list[str]:
+    return located.folder.split("/")
+
+
 def _folders_of_all(side: list[Located]) -> set[str]:
-    folders = [set(located.folder.split("/")) for located in side]
+    folders = [set(_folders(located)) for located in side]
     return set.intersection(*folders)
 
 
@@ -228,13 +243,16 @@ def _objects(images: list[Located], masks: list[Located]) -> list[ListedSample]:
 
     An image whose folder has no mask makes the set one of ordinary pairs, which name it.
     """
-    masks_of: dict[tuple[str, str], list[Path]] = defaultdict(list)
+    masks_of: dict[Place, list[Path]] = defaultdict(list)
     for mask in masks:
         masks_of[mask.split, mask.folder].append(mask.file)
-    image_of = {(image.split, image.folder): image for image in images}
+    image_of: dict[Place, Located] = {}
+    for image in images:
+        image_of[image.split, image.folder] = image
     several_masks = len(masks) > len(masks_of)
     one_image_each = len(image_of) == len(images)
-    if not several_masks or not one_image_each or image_of.keys() != masks_of.keys():
+    same_places = image_of.keys() == masks_of.keys()
+    if not several_masks or not one_image_each or not same_places:
         return []
     samples = []
     for place, image in image_of.items():
@@ -249,7 +267,11 @@ def _refuse_choices(root: Path, images: list[Located], masks: list[Located]) -> 
     Raises:
         UserError: Names them, with the keys that choose one.
     """
-    for what, side, other in (("masks", masks, images), ("images", images, masks)):
+    sides = (
+        ("masks", masks, images),
+        ("images", images, masks),
+    )
+    for what, side, other in sides:
         choices = _folders_to_choose(side, other) or _ends_to_choose(side, other)
         if not choices:
             continue
@@ -263,10 +285,12 @@ def _refuse_choices(root: Path, images: list[Located], masks: list[Located]) -> 
                 readings.append(f'images = "{others}" and masks = "{pattern}"')
             else:
                 readings.append(f'images = "{pattern}" and masks = "{others}"')
+        found = " and ".join(patterns)
+        ways = "; or ".join(readings)
         raise UserError(
             f"one folder or kind of file for the {what}",
-            f"{len(patterns)} that can be the {what} in {root}: {' and '.join(patterns)}",
-            f"Choose one under [data]: {'; or '.join(readings)}.",
+            f"{len(patterns)} that can be the {what} in {root}: {found}",
+            f"Choose one under [data]: {ways}.",
         )
 
 
@@ -341,7 +365,10 @@ def _end_after(stem: str, names: set[tuple[str, ...]]) -> str | None:
 
 def pattern_of(root: Path, files: Sequence[Path], end: str = "") -> str:
     """Return a pattern, relative to `root`, that matches files of one depth: `*/images/*`."""
-    folders = [file.relative_to(root).parts[:-1] for file in files]
+    folders = []
+    for file in files:
+        *above, _ = file.relative_to(root).parts
+        folders.append(above)
     names = []
     # `zip` ends with the shortest path; what is below it is left to "**".
     for level in zip(*folders, strict=False):
@@ -362,7 +389,9 @@ def _side_by_side(tree: Tree, files: Sequence[Located]) -> Pairs | None:
         side = masks if what == "mask" else images
         side.append(located)
     # A few files with such a word at their end may be images like the others.
-    if len(masks) < _LEAST * len(files) or not matched(images, masks):
+    if len(masks) < _LEAST * len(files):
+        return None
+    if not matched(images, masks):
         return None
     return Pairs(tree.root, images, masks, "images and masks in one folder")
 
