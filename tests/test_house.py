@@ -15,7 +15,7 @@ SHORT = 30
 FORMULAS = {
     # Statements are formulas of arrays or of statistics, which read best on the one line that papers give them.
     "analysis/variances.py": 11.5,
-    "data/sources/indents.py": 13.0,
+    "data/sources/micrograph.py": 13.0,
 }
 """Files that may be denser, with their own maximum."""
 

@@ -98,7 +98,7 @@ def _digits(file: Path) -> None:
 
 
 def _masked(folder: Path) -> None:
-    from scalestudy.data.sources.indents import make_micrograph
+    from scalestudy.data.sources.micrograph import make_micrograph
 
     for index in range(TIMES * 334):
         for name, pixels in zip(
@@ -111,7 +111,7 @@ def _masked(folder: Path) -> None:
 
 
 def _photographs(folder: Path) -> None:
-    from scalestudy.data.sources.indents import make_micrograph
+    from scalestudy.data.sources.micrograph import make_micrograph
 
     for index in range(TIMES * 300):
         (folder / f"class{index % 5}").mkdir(parents=True, exist_ok=True)

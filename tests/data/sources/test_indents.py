@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.data.sources.indents import make_micrograph
+from scalestudy.data.sources.micrograph import make_micrograph
 
 
 def otsu(image):
