@@ -4,6 +4,8 @@ An image depends only on the seed and its number; other sizes show the same scen
 lengths are relative to the height of the largest 4:3 image that fits inside the picture, angles are in radians.
 """
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFilter
@@ -30,19 +32,21 @@ Generator = np.random.Generator
 def make_micrograph(seed: int, index: int, size: Size) -> tuple[Pixels, Pixels]:
     """Draw micrograph number `index` of a seed: an image [H, W] and its mask [H, W] of 0 and 1."""
     # A generator of its own for each part: a change of one part leaves the others as they are.
-    shape, surface, defects, noise = [
-        np.random.default_rng([seed, index, part]) for part in range(4)
-    ]
+    parts = []
+    for part in range(4):
+        parts.append(np.random.default_rng([seed, index, part]))
+    shape, surface, defects, noise = parts
     mask, relief = _indent(shape, size)
     # `_texture` draws before `_light`, from the same generator.
     texture = _texture(surface, size)
     texture = texture + _defects(defects, size)
-    strength = np.where(mask, np.float32(0.5), np.float32(1))
-    image = _light(surface, size)
-    image = image + texture * strength + relief
-    recorded = _record(noise, image).clip(0, 1)
-    pixels = recorded * 255 + np.float32(0.5)
-    return pixels.astype(np.uint8), mask
+    light = _light(surface, size)
+    visible = np.where(mask, np.float32(0.5), np.float32(1))
+    visible_texture = texture * visible
+    image = light + visible_texture + relief
+    recorded = _record(noise, image)
+    rounded = recorded.clip(0, 1) * 255 + 0.5
+    return rounded.astype(np.uint8), mask
 
 
 def _indent(draw: Generator, size: Size) -> tuple[Pixels, Field]:
@@ -52,26 +56,45 @@ def _indent(draw: Generator, size: Size) -> tuple[Pixels, Field]:
     y, x = _around_centre(draw, size, inradius)
     distances, along = _sides(draw, y, x)
     first, second, third = distances
-    outline = np.maximum(np.maximum(first, second), third)
+    two_sides = np.maximum(first, second)
+    outline = np.maximum(two_sides, third)
     faces = [outline == distance for distance in distances]
     inside = _faces(draw, faces, distances, outline)
-    # Displaced material piles up outside, most in the middle of each side.
-    middle = _bell(np.select(faces, along) / np.float32(0.5))
-    width = np.float32(draw.uniform(0.06, 0.3))
-    height = np.float32(draw.uniform(-0.4, 1.6))
-    outside = _bell((outline - width) / width)
-    pile_up = height * middle * outside
-    sharpness = np.float32(draw.uniform(-0.1, 1.0))
-    falling = -np.abs(outline) * np.float32(30)
-    edge = sharpness * np.exp(falling)
+    outside = _pile_up(draw, faces, along, outline)
+    edge = _edge(draw, outline)
     # One pixel wide, so that the outline is not jagged.
-    pixels = np.float32(inradius * _unit(size))
-    within = np.float32(0.5) - outline * pixels
-    within = within.clip(0, 1)
-    relief = within * inside + (1 - within) * pile_up + edge
-    relief = np.float32(contrast) * relief
+    in_pixels = outline * (inradius * _unit(size))
+    within = (0.5 - in_pixels).clip(0, 1)
+    beyond = 1 - within
+    relief = within * inside + beyond * outside + edge
+    relief = contrast * relief
     mask = outline < 0
     return mask.astype(np.uint8), relief.astype(np.float32)
+
+
+def _pile_up(
+    draw: Generator,
+    faces: list[npt.NDArray[np.bool_]],
+    along: list[Field],
+    outline: Field,
+) -> Field:
+    """Return the brightness of displaced material: outside, and most in the middle of each side."""
+    place = np.select(faces, along)
+    middle = _bell(place / 0.5)
+    width = draw.uniform(0.06, 0.3)
+    height = draw.uniform(-0.4, 1.6)
+    from_crest = outline - width
+    crest = _bell(from_crest / width)
+    pile_up: Field = height * middle * crest
+    return pile_up
+
+
+def _edge(draw: Generator, outline: Field) -> Field:
+    """Return the brightness of the rim, which falls off on both sides of the outline."""
+    sharpness = draw.uniform(-0.1, 1.0)
+    falling = -np.abs(outline) * 30
+    edge: Field = sharpness * np.exp(falling)
+    return edge
 
 
 def _bell(distance: Field) -> Field:
@@ -84,18 +107,22 @@ def _around_centre(draw: Generator, size: Size, inradius: float) -> tuple[Field,
     """Return rows and columns from the centre of an indent, in inradii, which lies inside if there is room."""
     reach = 2.15 * inradius
     height_width = np.array(size) / _unit(size)
+    middle = height_width / 2
     room = height_width - 2 * reach
     drawn = reach + draw.random(2) * room
-    centre = np.where(room > 0, drawn, height_width / 2)
-    row, column = centre
+    centre = np.where(room > 0, drawn, middle)
+    row, column = centre.astype(np.float32)
     y, x = _coordinates(size)
-    scale = np.float32(inradius)
-    y = (y - np.float32(row)) / scale
-    x = (x - np.float32(column)) / scale
-    return y, x
+    from_row = y - row
+    from_column = x - column
+    return from_row / inradius, from_column / inradius
 
 
-def _sides(draw: Generator, y: Field, x: Field) -> tuple[list[Field], list[Field]]:
+def _sides(
+    draw: Generator,
+    y: Field,
+    x: Field,
+) -> tuple[list[Field], list[Field]]:
     """Return the distances to three sides in inradii, negative inside, and the places along each side.
 
     The sides are bent inwards in the middle.
@@ -103,21 +130,28 @@ def _sides(draw: Generator, y: Field, x: Field) -> tuple[list[Field], list[Field
     rotation = draw.uniform(0, 2 * np.pi)
     bow = draw.uniform(-0.05, 0.15, 3)
     bow = bow.astype(np.float32)
-    thirds = np.arange(3) * 2 * np.pi / 3
     uneven = draw.uniform(-0.12, 0.12, 3)
-    angles = rotation + thirds + uneven
+    angles = rotation + _thirds() + uneven
     sines = np.sin(angles).astype(np.float32)
     cosines = np.cos(angles).astype(np.float32)
     # Of an equilateral triangle, half a side is the square root of 3 times the inradius.
-    half_side = np.float32(np.sqrt(3))
+    half_side = math.sqrt(3)
     distances, along = [], []
     for sine, cosine, bent in zip(sines, cosines, bow, strict=True):
-        place = (cosine * y - sine * x) / half_side
+        from_middle = cosine * y - sine * x
+        place = from_middle / half_side
         straight = sine * y + cosine * x - 1
-        inwards = bent * (1 - np.square(place)).clip(0)
+        # A parabola that ends at the corners.
+        parabola = 1 - np.square(place)
+        inwards = bent * parabola.clip(0)
         distances.append(straight + inwards)
         along.append(place)
     return distances, along
+
+
+def _thirds() -> npt.NDArray[np.float64]:
+    """Return the angles of three directions that divide a turn evenly."""
+    return np.arange(3) * 2 * np.pi / 3
 
 
 def _faces(
@@ -128,18 +162,20 @@ def _faces(
 ) -> Field:
     """Return the brightness of the three faces, with the ridges between them."""
     first, second, third = distances
-    farthest = np.minimum(np.minimum(first, second), third)
+    two_sides = np.minimum(first, second)
+    farthest = np.minimum(two_sides, third)
     between = sum(distances) - outline - farthest
     # Faces towards the light are brighter than the surface, others darker: no single threshold fits.
     sun = draw.uniform(0, 2 * np.pi)
-    thirds = np.arange(3) * 2 * np.pi / 3
-    light = np.cos(sun + thirds)
-    tones = 0.9 * light + draw.uniform(-1.3, -0.2)
+    light = np.cos(sun + _thirds())
+    darker = draw.uniform(-1.3, -0.2)
+    tones = 0.9 * light + darker
     tones = tones.astype(np.float32)
     strength = draw.uniform(-0.2, 0.7)
-    steepness = np.float32(draw.uniform(12, 40))
+    steepness = draw.uniform(12, 40)
     # Two sides are equally near on a ridge.
-    ridge = strength * np.exp((between - outline) * steepness)
+    from_ridge = between - outline
+    ridge = strength * np.exp(from_ridge * steepness)
     ridge = ridge.astype(np.float32)
     inside: Field = np.select(faces, list(tones))
     brightness: Field = inside + ridge
@@ -151,8 +187,8 @@ def _light(draw: Generator, size: Size) -> Field:
     # Light changes slowly: a coarse grid shows it, and costs less.
     grid = _grid(size, 64)
     y, x = _coordinates(grid)
-    y = y - y.mean()
-    x = x - x.mean()
+    y -= y.mean()
+    x -= x.mean()
     angle = draw.uniform(0, 2 * np.pi)
     amplitude = draw.uniform(0.02, 0.11)
     slope = _along(angle, y, x)
@@ -161,7 +197,8 @@ def _light(draw: Generator, size: Size) -> Field:
     base = draw.uniform(0.25, 0.75)
     vignette = draw.uniform(0.02, 0.2)
     from_centre = x * x + y * y
-    light = light + base - vignette * from_centre
+    fading = vignette * from_centre
+    light = light + base - fading
     return _stretch(light, size)
 
 
@@ -173,15 +210,18 @@ def _texture(draw: Generator, size: Size) -> Field:
     stains = coarse_stains + fine_stains
     texture = draw.uniform(0.007, 0.035) * stains
     y, x = _coordinates(grid)
-    for strength in draw.uniform(0, 0.04, 2):
+    strengths = draw.uniform(0, 0.04, 2)
+    for strength in strengths.astype(np.float32):
         angle = draw.uniform(0, np.pi)
         # Brightness across the marks, which are parallel lines.
         profile = draw.standard_normal(4096, dtype=np.float32)
         place = _along(angle, y, x) * 420 + 2048
-        marks = np.take(profile, place.astype(np.int32), mode="clip")
-        texture += np.float32(strength) * marks
+        nearest = place.astype(np.int32)
+        marks = np.take(profile, nearest, mode="clip")
+        texture += strength * marks
+    stretched = _stretch(texture, size)
     grains = _grains(draw, size)
-    return _stretch(texture, size) + _stretch(grains, size)
+    return stretched + _stretch(grains, size)
 
 
 def _grains(draw: Generator, size: Size) -> npt.NDArray[np.floating]:
@@ -195,11 +235,16 @@ def _grains(draw: Generator, size: Size) -> npt.NDArray[np.floating]:
         wave = 0.009 * _smooth_noise(draw, grid, 11.0)
         wavy.append(axis + wave)
     count = int(draw.integers(14, 45))
-    seeds = draw.random((count, 2)) * np.array(grid) / _unit(grid)
+    places = draw.random((count, 2)) * np.array(grid)
+    seeds = places / _unit(grid)
     points = np.stack(wavy, axis=-1)
     distances, nearest = KDTree(seeds).query(points, k=2)
-    tones = draw.uniform(0.0, 0.06) * draw.standard_normal(count)
-    from_border = distances[..., 1] - distances[..., 0]
+    contrast = draw.uniform(0.0, 0.06)
+    tones = contrast * draw.standard_normal(count)
+    to_nearest = distances[..., 0]
+    to_second = distances[..., 1]
+    # Both are equally near on a border.
+    from_border = to_second - to_nearest
     darkness = draw.uniform(0.0, 0.08)
     border = darkness * _bell(from_border / 0.01)
     own_grain = nearest[..., 0]
@@ -219,22 +264,33 @@ def _defects(draw: Generator, size: Size) -> Field:
             x, y = _place(draw, size)
             radius = unit * draw.uniform(*radii)
             outline = _blot(draw, x, y, radius)
-            pen.polygon(outline, fill=_ink(draw.uniform(*tones)))
+            tone = draw.uniform(*tones)
+            pen.polygon(outline, fill=_ink(tone))
     count = int(draw.integers(0, 10))
     for _ in range(count):
-        x, y = _place(draw, size)
-        angle = draw.uniform(0, 2 * np.pi)
-        length = unit * draw.uniform(0.1, 1.4)
-        exact = unit * draw.uniform(0.0008, 0.005)
-        # A line is a pixel wide at least: a finer scratch is drawn fainter instead.
-        faintness = min(1.0, max(0.4, exact))
-        tone = draw.uniform(0.05, 0.28)
-        sign = draw.choice([-1, 1])
-        ink = _ink(tone * sign * faintness)
-        end = (x + length * np.cos(angle), y + length * np.sin(angle))
-        pen.line([(x, y), end], fill=ink, width=max(1, round(exact)))
+        _scratch(draw, pen, size)
     drawn = np.asarray(picture, np.float32)
-    return (drawn - 128) * np.float32(0.6 / 127)
+    deviations = drawn - 128
+    return deviations * (0.6 / 127)
+
+
+def _scratch(draw: Generator, pen: ImageDraw.ImageDraw, size: Size) -> None:
+    """Draw a straight scratch, brighter or darker than the surface."""
+    unit = _unit(size)
+    x, y = _place(draw, size)
+    angle = draw.uniform(0, 2 * np.pi)
+    length = unit * draw.uniform(0.1, 1.4)
+    exact = unit * draw.uniform(0.0008, 0.005)
+    # A line is a pixel wide at least: a finer scratch is drawn fainter instead.
+    faintness = min(1.0, max(0.4, exact))
+    width = max(1, round(exact))
+    tone = draw.uniform(0.05, 0.28)
+    sign = draw.choice([-1, 1])
+    ink = _ink(tone * sign * faintness)
+    end_x = x + length * np.cos(angle)
+    end_y = y + length * np.sin(angle)
+    ends = [(x, y), (end_x, end_y)]
+    pen.line(ends, fill=ink, width=width)
 
 
 def _place(draw: Generator, size: Size) -> tuple[float, float]:
@@ -260,8 +316,9 @@ def _blot(
 
 
 def _ink(brightness: float) -> int:
-    share = max(-1.0, min(1.0, brightness / 0.6))
-    return round(128 + 127 * share)
+    share = brightness / 0.6
+    limited = max(-1.0, min(1.0, share))
+    return round(128 + 127 * limited)
 
 
 def _record(draw: Generator, image: Field) -> Field:
@@ -269,30 +326,32 @@ def _record(draw: Generator, image: Field) -> Field:
     height, width = image.shape
     unit = _unit((height, width))
     radius = unit * draw.uniform(0.001, 0.004)
-    gain = np.float32(draw.uniform(0.9, 1.1))
-    offset = np.float32(draw.uniform(-0.03, 0.03))
+    gain = draw.uniform(0.9, 1.1)
+    offset = draw.uniform(-0.03, 0.03)
     # A smaller image represents a downscaled one, in which averaging reduces the noise.
     quiet = min(1.0, (unit / 768) ** 0.4)
-    shot = np.float32(quiet * draw.uniform(0.03, 0.15))
-    line = np.float32(quiet * draw.uniform(0.0, 0.015))
+    shot = quiet * draw.uniform(0.03, 0.15)
+    line = quiet * draw.uniform(0.0, 0.015)
     image = image.clip(0.02, 1)
     if radius > 0.25:
         image = _blurred(image, radius)
-    # The deviation of shot noise grows with the square root of the brightness.
     noise = draw.standard_normal(image.shape, dtype=np.float32)
-    noise = noise * np.sqrt(image)
-    lines = draw.standard_normal((height, 1), dtype=np.float32)
-    noisy = image + shot * noise
-    recorded: Field = gain * noisy + line * lines
+    # The deviation of shot noise grows with the square root of the brightness.
+    shot_noise = noise * np.sqrt(image)
+    offsets = draw.standard_normal((height, 1), dtype=np.float32)
+    noisy = image + shot * shot_noise
+    amplified = gain * noisy
+    recorded: Field = amplified + line * offsets
     return recorded + offset
 
 
 def _blurred(image: Field, radius: float) -> Field:
     # Pillow blurs 8-bit images, not floats.
-    eight_bits = (image * np.float32(255)).astype(np.uint8)
+    levels = image * 255
+    picture = Image.fromarray(levels.astype(np.uint8))
     blur = ImageFilter.GaussianBlur(radius)
-    blurred = Image.fromarray(eight_bits).filter(blur)
-    return np.asarray(blurred, np.float32) * np.float32(1 / 255)
+    blurred = np.asarray(picture.filter(blur), np.float32)
+    return blurred * (1 / 255)
 
 
 def _unit(size: Size) -> float:
@@ -312,15 +371,18 @@ def _grid(size: Size, most: int) -> Size:
 
 def _coordinates(size: Size) -> tuple[Field, Field]:
     """Return rows y and columns x of pixel centers in units of length, both [H, W]."""
-    scale = np.float32(1 / _unit(size))
-    centers = np.indices(size, np.float32) + np.float32(0.5)
+    scale = 1 / _unit(size)
+    corners = np.indices(size, np.float32)
+    centers = corners + 0.5
     y, x = centers * scale
     return y, x
 
 
 def _along(angle: float, y: Field, x: Field) -> Field:
     """Return how far each place lies in the direction of an angle."""
-    distance: Field = np.cos(angle) * x + np.sin(angle) * y
+    across = np.cos(angle) * x
+    down = np.sin(angle) * y
+    distance: Field = across + down
     return distance
 
 
@@ -339,8 +401,16 @@ def _smooth_noise(draw: Generator, size: Size, cells: float) -> Field:
     rows = max(2, round(height * scale))
     columns = max(2, round(width * scale))
     # Each smoothing below takes one row and one column from every border.
-    noise = draw.standard_normal((rows + 4, columns + 4), dtype=np.float32)
+    shape = (rows + 4, columns + 4)
+    noise = draw.standard_normal(shape, dtype=np.float32)
     for _ in range(2):
-        noise = noise[:-2] + 2 * noise[1:-1] + noise[2:]
-        noise = noise[:, :-2] + 2 * noise[:, 1:-1] + noise[:, 2:]
-    return _stretch(noise * np.float32(1 / 70), size)
+        noise = _smoothed(noise)
+        noise = _smoothed(noise.T).T
+    return _stretch(noise * (1 / 70), size)
+
+
+def _smoothed(noise: Field) -> Field:
+    """Return the sum of each row with its neighbours, weighted 1, 2, 1; without the first and the last row."""
+    above = noise[:-2]
+    below = noise[2:]
+    return above + 2 * noise[1:-1] + below
