@@ -173,6 +173,7 @@ class Prefetch(Generic[T]):
     def close(self) -> None:
         """Stop the thread after its current item, and wait for it."""
         self._closed = True
+        # It may wait for a slot, and sees that it is closed when it gets one.
         self._slots.release()
         self._thread.join()
 
@@ -255,6 +256,7 @@ def calls(
     group: list[tuple[int, int]] = []
     size = 0
     for start, stop in steps:
+        # The last batch may be smaller, and a call has one shape.
         if group and (len(group) == steps_per_call or stop - start != size):
             yield group
             group = []

@@ -84,6 +84,7 @@ class ArrayFile:
 
     def finish(self) -> str:
         """Sync the file to disk, close it, and return its SHA-256."""
+        # On disk before the folder gets its final name, which says that the set is complete.
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._stream.close()
@@ -131,6 +132,7 @@ def new_folder(place: Path, *, alone: bool) -> Iterator[Path]:
         temporary = make_folder(place.parent, f"{place.name}{_MARK}")
         yield temporary
         if place.exists() and Prepared.find(place) is None:
+            # Renamed before it is removed, so that nobody finds half a set there.
             place.rename(temporary / "damaged")
             shutil.rmtree(temporary / "damaged")
         try:
@@ -302,6 +304,7 @@ class PlannedSet:
         ready, source, folder = self.prepared(), self.source, self.folder
         if ready is not None:
             return ready
+        # What `read` gives is known only after it has run.
         contents = None if isinstance(source, CustomSource) else source.contents()
         needed = 0 if contents is None else _needed(source, contents)
         with locked(folder) as alone:

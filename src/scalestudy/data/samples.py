@@ -151,6 +151,7 @@ def worker_slice(batch: int, rank: int, size: int) -> tuple[int, int]:
 
     Slices are contiguous, cover the batch, and differ by at most one row.
     """
+    # In integers, so that each slice begins exactly where the one before it stops.
     start = rank * batch // size
     stop = (rank + 1) * batch // size
     return start, stop

@@ -225,6 +225,7 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
                 "Give a share such as `validation = 0.2`, or add a folder val/.",
             )
     all_rows = np.arange(prepared.count, dtype=np.int64)
+    # Whatever the share, the source's test set is never trained on.
     rows = np.setdiff1d(all_rows, test)
     held = hold_out(prepared, rows, validation, seed)
     rest = np.setdiff1d(rows, held)

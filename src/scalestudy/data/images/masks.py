@@ -121,6 +121,7 @@ class MaskValues:
         """
         present = sorted(self._first)
         for expected, value in enumerate(present):
+            # Only a palette proves that values are indices; without one, a gap speaks against it.
             if value != expected and not self.indexed:
                 name, values = self._first[value]
                 raise _unexpected(name, values, missing=expected, present=present)
@@ -321,6 +322,7 @@ class Colours:
                 "Save it as 8-bit PNG.",
             )
         height, width = pixels.shape[:2]
+        # A grey mask has one channel, while its colours are written with three.
         packed = _packed(np.broadcast_to(pixels, (height, width, 3)))
         index: Array = self._index_of[packed]
         strange = index == _NONE

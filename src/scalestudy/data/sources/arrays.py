@@ -229,6 +229,7 @@ class Npz:
 def _stored_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.kind == "f":
         return np.dtype(np.float32)
+    # PyTorch takes arrays in the byte order of the machine only.
     return dtype.newbyteorder("=")
 
 

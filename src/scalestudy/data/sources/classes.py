@@ -213,6 +213,7 @@ def list_labels(tree: Tree, pattern: str) -> tuple[list[ListedSample], str]:
         label = search(pattern, composed(path.as_posix()))
         if label:
             samples.append(ListedSample(file, label, split))
+        # Published test sets often come without their classes.
         elif split != "test":
             nameless.append(path.as_posix())
     if nameless or not samples:
@@ -231,6 +232,7 @@ def list_labels(tree: Tree, pattern: str) -> tuple[list[ListedSample], str]:
 def search(pattern: str, path: str) -> str | None:
     """Return what the first group of a pattern (or all of it) matches in a file's name, else in its path."""
     _, _, file_name = path.rpartition("/")
+    # The name of the file first: the folders above it may match by chance.
     match = re.search(pattern, file_name) or re.search(pattern, path)
     if match is None:
         return None

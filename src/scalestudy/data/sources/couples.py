@@ -168,6 +168,7 @@ def _couple(depth: int, one: PairedFolder, other: PairedFolder) -> Couple | None
         if not contradicted:
             images, masks = many, few
             why = f"{few.name}/ has few values"
+    # Files 1, 2, 3 pair in the folders of any two classes. Grey partners may be more, as maps of depths are.
     elif equal_by_chance and not seen.one_grey:
         return None
     elif name_tells and seen.one_few:

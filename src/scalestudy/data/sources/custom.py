@@ -72,6 +72,7 @@ def code_of_reading(path: Path) -> str:
     kept = []
     for statement in module.body:
         if not _binds_only(statement, unread):
+            # Comments and layout change nothing that is read, so they change no fingerprint.
             kept.append(ast.unparse(statement))
     return "\n".join(kept)
 
@@ -161,6 +162,7 @@ def _digest(path: Path) -> str:
     if path.is_file():
         return files_digest(path.parent, [path])
     files = [item for item in path.rglob("*") if item.is_file()]
+    # File systems list files in different orders, and the digest depends on theirs.
     return files_digest(path, sorted(files))
 
 
@@ -228,6 +230,7 @@ def write_custom(
                 writers[side],
                 columns,
             )
+        # A split keeps groups together, so it has to know the group of every sample.
         if done and (groups is None) != (part.groups is None):
             raise UserError(
                 "a group for every sample, or for none",
@@ -388,6 +391,7 @@ class ColumnWriter:
                 f"{what} in {where}",
                 ALIKE,
             )
+        # A single NaN would make the loss of its batch NaN, and with it all weights.
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise UserError(
                 f"finite numbers for {self._label}",

@@ -135,6 +135,7 @@ class ImageFolder:
         self._colours = None
         if data.colours and self.kind == "masks":
             self._colours = Colours(data.colours)
+        # Masks of single objects are binary: no colour in them tells a class.
         if any(isinstance(sample.target, ObjectMasks) for sample in listing.samples):
             refuse_unused(data, ("colours",), "a mask for each object")
         names = self._colours.names if self._colours else listing.classes
@@ -152,6 +153,7 @@ class ImageFolder:
         indexed = any(map(holds_indices, masks[:MASKS_TRIED]))
         self._values = MaskValues(indexed=indexed)
         if not self._colours:
+            # Here, on a few masks, rather than after hours of decoding.
             refuse_coloured(masks)
         form = common_form(headers, self._data.value_range)
         self._form = form
@@ -178,6 +180,7 @@ class ImageFolder:
             scale=form.scale,
             names=names,
             given=self._listing.given,
+            # What is padded belongs to no class.
             ignore=IGNORE if pads else None,
             groups=self._listing.groups,
             sizes=sizes,

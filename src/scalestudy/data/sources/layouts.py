@@ -241,6 +241,7 @@ def _classes(samples: list[ListedSample]) -> list[str]:
             of_first.add(str(sample.target))
     names = sorted(of_first, key=in_order)
     for sample in samples:
+        # A class that no training sample has cannot be learned.
         if sample.target not in names:
             raise UserError(
                 f"the classes of train/ ({', '.join(names)})",

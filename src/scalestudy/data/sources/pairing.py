@@ -96,6 +96,7 @@ def _without_partner(
     names = []
     for key, located in located_of.items():
         _, _, reduced = key
+        # A name of which the rule leaves nothing would pair with any other such name.
         if not reduced or key not in partners:
             names.append(str(located.file))
     return names
@@ -108,6 +109,7 @@ def best_naming(images: Sequence[Located], masks: Sequence[Located]) -> Naming:
     most_possible = min(len(images), len(masks))
     for naming in _namings(images, masks):
         count = len(matched_keys(images, masks, naming))
+        # Of equals the first, which drops the least of the names.
         if count > most:
             best = naming
             most = count

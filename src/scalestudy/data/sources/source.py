@@ -119,6 +119,7 @@ class Source(Protocol):
 
 def findings_of(source: Any) -> SourceFindings:
     """Return the source's `findings()`; empty if it has no such method."""
+    # Sources of other packages may lack it, as `Source` allows.
     if not hasattr(source, "findings"):
         return SourceFindings()
     findings: SourceFindings = source.findings()
@@ -147,6 +148,7 @@ def side_by_side(
 
 def digest(*parts: object) -> str:
     """Return the SHA-256 of the parts' representations, with separators."""
+    # Separated: 1 and 23 would otherwise be the same as 12 and 3.
     text = "\0".join(map(repr, parts))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -287,6 +287,7 @@ def check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Non
 
 
 def _map(file: Path) -> npt.NDArray[Any]:
+    # Mapped, so that the processes of a node share one copy in its page cache. Unpickling could run code.
     array: npt.NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
     return array
 
