@@ -163,6 +163,7 @@ def _reached(placement: Placement) -> str:
     deadline = time.monotonic() + start_within()
     errors: dict[str, str] = {}
     while True:
+        # Only the last attempts are reported: rank 0 may have announced other addresses meanwhile.
         errors.clear()
         for address in _candidates(placement):
             try:

@@ -30,6 +30,7 @@ def untrainable(model: keras.Model) -> list[keras.Variable]:
     seeds: set[int] = set()
     weights: list[keras.Variable] = []
     for layer in all_layers(model):
+        # Keras lists the states of seed generators among them.
         seeds.update(id(generator.state) for generator in seed_generators(layer))
         weights += layer._non_trainable_variables
     return [weight for weight in weights if id(weight) not in seeds]
@@ -41,6 +42,7 @@ def exchange_variables(
     """Replace variables of a built layer, by attribute name; the new ones come last in `layer.variables`."""
     for name in variables:
         layer._untrack_variable(getattr(layer, name))
+    # A built layer refuses new variables while its tracker is locked.
     layer._tracker.unlock()
     for name, variable in variables.items():
         setattr(layer, name, variable)
@@ -69,6 +71,7 @@ def replace_update(
 ) -> None:
     """Make an optimizer update by `update(gradients, variables, rate)`, which also applies weight decay."""
     optimizer._backend_update_step = update
+    # Keras decays the weights before the update, which would do it once more.
     optimizer._apply_weight_decay = lambda variables: None
 
 

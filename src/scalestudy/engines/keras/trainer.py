@@ -96,6 +96,7 @@ class KerasTrainer(Generic[State]):
                 f"scalestudy: what these draw depends on the number of workers: {', '.join(apart)}"
             )
         self._phase = 0
+        # Callbacks find the optimizer at the model.
         task.model.optimizer = self.optimizer
         variables: list[Any] = []
         for phase in self._phases:

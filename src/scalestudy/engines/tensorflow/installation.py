@@ -86,6 +86,7 @@ def wheel() -> str | None:
 
 def gpu_log(variables: Mapping[str, str] = os.environ) -> list[str]:
     """Return the log lines of a process with these variables, or [] if it cannot start or times out."""
+    # With -P, a file of the current folder cannot take the place of a module.
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", PROGRAM],

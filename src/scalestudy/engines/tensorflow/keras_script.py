@@ -69,6 +69,7 @@ class KerasScript:
 
     def digest(self, model: Any) -> str:
         """Return the SHA-256 of a model's trainable parameters. Moving statistics may differ by rank."""
+        # `communication` asks it for its strategy, which a script makes by itself.
         self._model = model
         words = hashlib.sha256()
         for variable in model.trainable_variables:
@@ -113,6 +114,7 @@ class KerasScript:
         return None
 
     def _wait(self) -> None:
+        # A GPU computes later than the host asks it to.
         if self._gpu:
             tf.test.experimental.sync_devices()
 

@@ -173,6 +173,7 @@ def _adam(
     rate: Any,
 ) -> None:
     step = tf.cast(optimizer.iterations.value + 1, rate.dtype)
+    # The kernel takes the powers of both betas, by which Adam corrects the bias of its first steps.
     powers = [
         tf.pow(tf.cast(beta, rate.dtype), step)
         for beta in (optimizer.beta_1, optimizer.beta_2)
@@ -226,6 +227,7 @@ class LossScale:
             return tf.constant(0)
 
         def bad() -> Any:
+            # A scale below 1 would make small gradients underflow, which it is to prevent.
             self.value.assign(tf.maximum(self.value / 2, 1.0))
             self.good.assign(0)
             return tf.constant(0)

@@ -190,6 +190,7 @@ def tf_config(process: Process, *, served: bool = False) -> str:
     ]
     cluster = {"worker": workers}
     if served:
+        # The workers of that host hold the ports before this one.
         free = port + hosts.count(hosts[0])
         cluster |= {"ps": [f"{hosts[0]}:{free}"], "chief": [f"{hosts[0]}:{free + 1}"]}
     return json.dumps({"cluster": cluster, "task": {"type": "worker", "index": rank}})

@@ -141,6 +141,7 @@ class _Convolved(Activated):
 
 def keep_layout(layer: Any) -> None:
     """Replace a convolution or pooling of Keras's own in place; leave other layers as they are."""
+    # Its exact type: a subclass may compute something else.
     kind = type(layer)
     by = _replacements().get(kind)
     if by is None or not layer.built:
@@ -149,6 +150,7 @@ def keep_layout(layer: Any) -> None:
         return
     if by is _Transposed and _is_side_by_side(layer):
         by = _SideBySide
+    # In place: the graph of the model holds this very layer.
     layer.__class__ = type(kind.__name__, (by, kind), {})
     if by in (_Convolved, _SideBySide):
         _lay_out(layer.kernel.value)

@@ -50,6 +50,7 @@ class StateDict:
 
     def assign(self, value: NDArray[np.uint8]) -> None:
         """Restore the state from bytes."""
+        # Tensors and plain values alone: what a checkpoint holds must not be able to run code.
         self._owner.load_state_dict(
             torch.load(io.BytesIO(value.tobytes()), "cpu", weights_only=True)
         )

@@ -56,6 +56,7 @@ def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
             workers.count(_rows(batch), loss)
 
         def on_validation_start(self, trainer: Any, module: Any) -> None:
+            # Lightning validates a little before it trains, to find errors early.
             if not trainer.sanity_checking:
                 workers.pause()
 
@@ -103,6 +104,7 @@ class StoreGroup(Group):
 
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement.rank, placement.size)
+        # The script's own process group may use the same server; with a prefix, no key is one of its keys.
         self._store = distributed.PrefixStore("scalestudy", _store(placement))
         self._used = 0
 
@@ -118,6 +120,7 @@ class StoreGroup(Group):
                 key, json.dumps(value, default=lambda array: np.asarray(array).tolist())
             )
         shared = json.loads(self._read(key))
+        # The last reader deletes the value, which the server would keep until the script ends.
         if self._store.add(f"{key}/read", 1) == self.size:
             self._store.delete_key(key)
         return shared
@@ -177,6 +180,7 @@ def _store(placement: Placement) -> Any:
             timeout,
             wait_for_workers=False,
         )
+    # `multi_tenant`, so that the script's process group in this process uses the same server.
     given: dict[str, Any] = {}
     # An error means that the script's process group already runs a server there.
     with contextlib.suppress(OSError):
@@ -269,6 +273,7 @@ class TorchScript:
         """Return the SHA-256 of a model's parameters, or "" if each process holds only a part of them."""
         words = hashlib.sha256()
         for parameter in model.parameters():
+            # DTensors and the flat parameters of FSDP hold a part of each weight.
             if hasattr(parameter, "placements") or hasattr(parameter, "_is_flat_param"):
                 return ""
             flat = parameter.detach().cpu().contiguous().flatten()
@@ -297,6 +302,7 @@ class TorchScript:
 
     def joined(self, model: Any) -> int | None:
         """Return the workers that PyTorch or Horovod connects; None if the script may use MPI itself."""
+        # Looked up, not imported: only what the script itself has imported can have joined it.
         horovod = sys.modules.get("horovod.torch")
         if distributed.is_initialized():
             return int(distributed.get_world_size())
