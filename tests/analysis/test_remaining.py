@@ -9,8 +9,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
 from scalestudy.launch.launcher import PointStatus
-from scalestudy.store.records import Progress
-from synthetic_result import result_of
+from synthetic_result import progress_of, result_of
 
 
 def points(workers: list[int], seeds: int = 1) -> list[Point]:
@@ -30,15 +29,7 @@ def missing(point: Point) -> PointStatus:
 
 
 def running(point: Point, left: float | None) -> PointStatus:
-    progress = Progress(
-        phase="training",
-        epoch=1,
-        epochs=2,
-        step=1,
-        steps=2,
-        seconds_left=left,
-        updated=0.0,
-    )
+    progress = progress_of(seconds_left=left)
     return PointStatus(point, "running", progress=progress)
 
 

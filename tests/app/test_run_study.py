@@ -13,9 +13,8 @@ from scalestudy.launch.job_view import JobView
 from scalestudy.launch.launcher import Moved, Note, Options, Overview
 from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.scheduler import QueueRefused
-from scalestudy.store.records import Progress
 from scalestudy.store.study_folder import StudyFolder
-from synthetic_result import FakeLauncher, result_of
+from synthetic_result import FakeLauncher, progress_of, result_of
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
 LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
@@ -43,16 +42,7 @@ def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
         run = folder.new_run(point)
         try:
             while True:
-                run.write_progress(
-                    Progress(
-                        phase="training",
-                        epoch=1,
-                        epochs=2,
-                        step=1,
-                        steps=2,
-                        updated=time.time(),
-                    )
-                )
+                run.write_progress(progress_of(updated=time.time()))
                 yield Moved(point.name)
         except (KeyboardInterrupt, GeneratorExit):
             notes.append(point.name)

@@ -18,10 +18,10 @@ from scalestudy.launch.point_run import KILLED
 from scalestudy.launch.queue.launchers import SLURM
 from scalestudy.launch.scheduler import QueueUnreachable
 from scalestudy.launch.study_status import study_status
-from scalestudy.store.records import Failure, JobRecord, Progress
+from scalestudy.store.records import Failure, JobRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
-from synthetic_result import finish, result_of
+from synthetic_result import finish, progress_of, result_of
 
 VARIES = "native-w2-s0"
 SITE = "cpus_per_node = 4\n"
@@ -39,16 +39,7 @@ ANSWERS = (
 
 
 def progress(run: RunFolder, age: float) -> None:
-    run.write_progress(
-        Progress(
-            phase="training",
-            epoch=1,
-            epochs=2,
-            step=1,
-            steps=2,
-            updated=time.time() - age,
-        )
-    )
+    run.write_progress(progress_of(updated=time.time() - age))
 
 
 def failure(run: RunFolder) -> None:

@@ -6,8 +6,9 @@ from scalestudy.launch.job_failures import INTERRUPTED
 from scalestudy.launch.job_failures import failure_of_job as cause_of
 from scalestudy.launch.job_view import UNKNOWN, JobView
 from scalestudy.launch.logs import log_files
-from scalestudy.store.records import Cause, Hang, JobRecord, Progress
+from scalestudy.store.records import Cause, Hang, JobRecord
 from scalestudy.store.run_folder import RunFolder
+from synthetic_result import progress_of
 
 
 @pytest.fixture
@@ -225,9 +226,7 @@ def test_the_end_of_a_job_is_told_in_one_sentence(
 
 def test_the_time_limit_says_how_far_it_was(run) -> None:
     folder = run()
-    folder.write_progress(
-        Progress(phase="training", epoch=3, epochs=8, step=1, steps=2, updated=0.0)
-    )
+    folder.write_progress(progress_of(epoch=3, epochs=8))
     assert (
         cause_of(folder, view("TIMEOUT")).reason
         == "the time limit was reached in epoch 3 of 8"

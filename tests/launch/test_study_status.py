@@ -30,6 +30,7 @@ from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import RunFiles
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.files import contents
+from synthetic_result import progress_of
 
 FAILURE = Failure(rank=0, exit_code=1, reason="it failed")
 
@@ -55,16 +56,7 @@ def test_each_file_of_a_run_is_read_once_for_a_change(
     point = folder.points()[0]
     run = folder.new_run(point)
     before = study_status(folder)
-    run.write_progress(
-        Progress(
-            phase="training",
-            epoch=1,
-            epochs=2,
-            step=1,
-            steps=2,
-            updated=time.time(),
-        )
-    )
+    run.write_progress(progress_of(updated=time.time()))
     reads: Counter[str] = Counter()
 
     def counted(path: Path) -> bytes:
@@ -156,9 +148,7 @@ def test_a_run_that_saves_its_model_is_running_in_that_phase(
     run.write_launcher_process()
     run.model.write_text("saved")
     run.write_progress(
-        Progress(
-            phase="saving", epoch=2, epochs=2, step=1, steps=1, updated=time.time()
-        )
+        progress_of(phase="saving", epoch=2, steps=1, updated=time.time())
     )
     status = study_status(folder).of("native-w1-s0")
     assert (status.state, status.progress.phase, status.result) == (
@@ -173,9 +163,7 @@ STATE_FAILURE = Failure(rank=None, exit_code=1, reason="it failed")
 
 
 def progress(age: float) -> Progress:
-    return Progress(
-        phase="training", epoch=1, epochs=2, step=1, steps=2, updated=NOW - age
-    )
+    return progress_of(updated=NOW - age)
 
 
 def state(

@@ -9,9 +9,9 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.launch.study_status import study_status
 from scalestudy.report.live_page import LivePage, curve
-from scalestudy.store.records import EpochRecord, Progress
+from scalestudy.store.records import EpochRecord
 from scalestudy.store.study_folder import StudyFolder
-from synthetic_result import result_of
+from synthetic_result import progress_of, result_of
 
 TEXT = 'task = "cnn"\ntitle = "A <b> study"\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
 in_a_browser = pytest.mark.skipif(
@@ -29,9 +29,7 @@ def folder(write_study) -> StudyFolder:
         study.parent / "studies" / "study", loaded, points, TEXT
     )
     run = made.new_run(points[0])
-    progress = Progress(
-        phase="training", epoch=3, epochs=4, step=1, steps=2, updated=time.time()
-    )
+    progress = progress_of(epoch=3, epochs=4, updated=time.time())
     run.write_progress(progress)
     for number, loss in ((1, 0.5), (2, 0.25)):
         run.append_epoch(

@@ -6,7 +6,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.store.records import EpochRecord, Failure, Progress, Result, Sign
 from scalestudy.store.study_folder import StudyFolder
-from synthetic_result import epoch_of, result_of
+from synthetic_result import epoch_of, progress_of, result_of
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
 
@@ -27,9 +27,7 @@ class Records:
 
     @staticmethod
     def progress(updated: float = 0.0) -> Progress:
-        return Progress(
-            phase="training", epoch=1, epochs=2, step=1, steps=2, updated=updated
-        )
+        return progress_of(updated=updated)
 
     @staticmethod
     def sign() -> Sign:

@@ -16,12 +16,11 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.data.preparation import prepare
 from scalestudy.data.split import ensure_split
-from scalestudy.store.records import Progress
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.training.checkpoint import read_position, write_checkpoint
 from scalestudy.training.position import Position
 from scalestudy.util.errors import UserError
-from synthetic_result import epoch_of, result_of
+from synthetic_result import epoch_of, progress_of, result_of
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root can take two other accounts"
@@ -76,9 +75,7 @@ def begin(project: Path) -> None:
     folder = make_study(project)
     with folder.lock():
         run = folder.new_run(folder.points()[0])
-        run.write_progress(
-            Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0)
-        )
+        run.write_progress(progress_of())
         run.append_epoch(epoch_of(1))
         write_checkpoint(run.checkpoint, Position(epoch=1), [np.zeros(3)], "same")
         (run.path / ".checkpoint.npz.half").touch()

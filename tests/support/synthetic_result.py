@@ -1,6 +1,7 @@
 """Records of a synthetic run, and a launcher that writes them."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from scalestudy.config.point import Point
 from scalestudy.launch.launcher import Moved
@@ -15,6 +16,19 @@ from scalestudy.store.records import (
 )
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
+
+
+def progress_of(**changes: Any) -> Progress:
+    """Progress in the first of two epochs, with these other values."""
+    values = {
+        "phase": "training",
+        "epoch": 1,
+        "epochs": 2,
+        "step": 1,
+        "steps": 2,
+        "updated": 0.0,
+    }
+    return Progress.model_validate(values | changes)
 
 
 def result_of(point: Point, quality: float = 0.75, wall: float = 5.0) -> Result:
@@ -117,9 +131,7 @@ class FakeLauncher:
         self.points.append(point)
         run = folder.new_run(point)
         yield Moved(point.name)
-        run.write_progress(
-            Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0)
-        )
+        run.write_progress(progress_of())
         yield Moved(point.name)
         if point.name == self.interrupt:
             run.write_failure(
