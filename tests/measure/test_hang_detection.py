@@ -8,7 +8,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.heartbeat import Heartbeat, ProgressMark
 from scalestudy.measure.hung_rank import first_hung, first_stopped
 from scalestudy.measure.progress_timer import ProgressTimer
-from scalestudy.measure.silence import describe_hang, describe_silence, stalled_seconds
+from scalestudy.measure.silence import describe_hang, describe_silence, silent_seconds
 from scalestudy.measure.watchdog import due_after, extend_limit
 from scalestudy.store.records import Hang, Sign
 
@@ -116,15 +116,15 @@ def test_a_rank_without_heartbeats_is_named_before_those_that_wait_for_it():
 )
 def test_a_run_is_as_silent_as_the_rank_that_is_furthest_behind(moved, due, expected):
     signs = [sign(rank, 3, moved=time, due=due) for rank, time in enumerate(moved)]
-    assert stalled_seconds(signs, 100.0) == expected
+    assert silent_seconds(signs, 100.0) == expected
 
 
 @pytest.mark.parametrize("ahead", [-25.0, 0.0, 25.0])
 def test_how_long_a_living_rank_has_not_moved_is_told_by_its_own_clock(ahead):
     here = sign(0, 3, moved=95.0 + ahead, written=99.0 + ahead, due=120)
-    assert stalled_seconds([here], 100.0) == (0, False)
+    assert silent_seconds([here], 100.0) == (0, False)
     stands = here.model_copy(update={"moved": 30.0 + ahead})
-    assert stalled_seconds([here, stands], 100.0) == (65, True)
+    assert silent_seconds([here, stands], 100.0) == (65, True)
 
 
 @pytest.mark.parametrize(

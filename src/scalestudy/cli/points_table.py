@@ -40,7 +40,7 @@ JOB_WIDTH = 24
 FEWEST_ROWS = 3
 
 
-def silence(overview: Overview) -> str:
+def describe_queue_error(overview: Overview) -> str:
     """A sentence on a queue that does not answer: the error, and the age of its last answer."""
     age = units.duration(time.time() - overview.asked)
     if overview.asked:
@@ -102,7 +102,7 @@ def overview_table(overview: Overview, height: int) -> RenderableType:
     """The points as a table, with the age of the queue's last answer if it does not answer."""
     below = waiting_sentences(overview.points)
     if overview.error:
-        below.append(silence(overview))
+        below.append(describe_queue_error(overview))
     lines = [line_of(status) for status in overview.points]
     table = points_table(lines, height - len(below))
     if below:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from scalestudy.app.follow import Listener, ProgressCallback
 from scalestudy.app.selection import waiting_sentences
-from scalestudy.cli.points_table import overview_table, silence
+from scalestudy.cli.points_table import describe_queue_error, overview_table
 from scalestudy.cli.printing import err, out
 from scalestudy.report.point_lines import line_of
 from scalestudy.store.state import ENDED
@@ -35,7 +35,7 @@ class Terminal(Listener):
         self.page = page
         self._live: Live | None = None
         self._shown: Overview | None = None
-        self._silence_shown = False
+        self._queue_error_shown = False
         self._stuck_shown: set[str] = set()
 
     def note(self, text: str) -> None:
@@ -103,11 +103,11 @@ class Terminal(Listener):
     @contextmanager
     def following(self, overview: "Overview") -> Iterator[None]:
         """Show the live table, if there is a terminal."""
-        self._shown, self._silence_shown = overview, False
+        self._shown, self._queue_error_shown = overview, False
         if self.page:
             self.page.update(overview)
         if not self.console.is_terminal:
-            self._print_silence(overview)
+            self._print_queue_error(overview)
             self._print_stuck(overview)
             yield
             return
@@ -127,7 +127,7 @@ class Terminal(Listener):
         if self.page:
             self.page.update(overview)
         if self._live is None:
-            self._print_silence(overview)
+            self._print_queue_error(overview)
             self._print_stuck(overview)
             self._print_ends(overview, _ended(before) if before else {})
         elif overview != before or overview.error:
@@ -164,10 +164,10 @@ class Terminal(Listener):
     def _table(self, overview: "Overview") -> "RenderableType":
         return overview_table(overview, self.console.height - 5)
 
-    def _print_silence(self, overview: "Overview") -> None:
-        if overview.error and overview.open and not self._silence_shown:
-            self.console.print(silence(overview), markup=False)
-        self._silence_shown = bool(overview.error)
+    def _print_queue_error(self, overview: "Overview") -> None:
+        if overview.error and overview.open and not self._queue_error_shown:
+            self.console.print(describe_queue_error(overview), markup=False)
+        self._queue_error_shown = bool(overview.error)
 
     def _print_stuck(self, overview: "Overview") -> None:
         """Print once why jobs do not start by themselves; a table says so in place."""

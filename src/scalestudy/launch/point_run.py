@@ -12,7 +12,7 @@ from scalestudy.launch.launcher import LAUNCHERS, PointStatus
 from scalestudy.launch.polling import Answers
 from scalestudy.launch.scheduler import Scheduler
 from scalestudy.launch.submissions import is_own_job
-from scalestudy.measure.silence import describe_silence, stalled_seconds
+from scalestudy.measure.silence import describe_silence, silent_seconds
 from scalestudy.store.records import Failure, JobRecord, Result
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import UNSUCCESSFUL, RunFiles, read_deciding_run
@@ -165,7 +165,7 @@ def _with_progress(
     signs = run.signs()
     if not signs:
         return status
-    silent, still = stalled_seconds(signs, now)
+    silent, still = silent_seconds(signs, now)
     reason = ""
     if still:
         reason = describe_silence(signs, now)

@@ -27,9 +27,9 @@ def failure_of_end(
             reason=f"its folder was removed while it ran: {run.path}",
         )
     # Before the ranks: those of a hanging run were killed, and their ends say nothing.
-    silence = run.hang()
-    if silence is not None and run.result() is None:
-        return failure_of_hang(run, silence)
+    hang = run.hang()
+    if hang is not None and run.result() is None:
+        return failure_of_hang(run, hang)
     if failed is not None:
         causes = run.causes()
         if failed[0] not in {cause.rank for cause in causes}:

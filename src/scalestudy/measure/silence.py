@@ -10,7 +10,7 @@ SILENT = 30.0
 """Seconds without a sign of life after which a rank may be dead: more than clocks of hosts should differ."""
 
 
-def stalled_seconds(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
+def silent_seconds(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
     """Return the seconds, in steps of 5, since the rank with the oldest progress moved, and if that is long.
 
     It is long if it exceeds 30 s and a quarter of the rank's time limit. `now` is a Unix time. Without

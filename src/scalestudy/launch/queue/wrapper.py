@@ -174,20 +174,20 @@ class Wrapper:
         warn_at = float("inf")
         if warn_after:
             warn_at = time.monotonic() + warn_after
-        hang = self._hang_detector()
+        detector = self._hang_detector()
         # Polled: a blocking wait would be resumed after a signal, and could not watch for hangs.
         while process.poll() is None:
             time.sleep(POLL)
             if time.monotonic() >= warn_at:
                 warn_at = float("inf")
                 self._stop(signal.SIGUSR1, None)
-            if hang and (silence := hang.check(time.monotonic())):
+            if detector and (hang := detector.check(time.monotonic())):
                 print(
-                    f"no rank has reported progress for {silence.seconds:.0f} s",
+                    f"no rank has reported progress for {hang.seconds:.0f} s",
                     flush=True,
                 )
                 with contextlib.suppress(OSError, RunError):
-                    self._run.write_hang(silence)
+                    self._run.write_hang(hang)
                 _end(process)
         if process.returncode < 0:
             return 128 - process.returncode
