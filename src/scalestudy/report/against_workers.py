@@ -96,6 +96,7 @@ def _speedup(
     high = float(counts[-1])
     values = [*map(float, column(records, "value"))]
     if is_logarithmic(counts):
+        # A logarithmic axis has no 0 to begin at.
         least = min(values) / REACH
         scale = alt.Scale(
             type="log",
@@ -255,6 +256,7 @@ def quality(findings: Findings) -> list[Figure]:
     cut = ""
     if sense.bounded and highest <= 1:
         cut = _cut(records, 0.0, 1.0)
+    # Without the margin in it, an axis would show differences within the margin as large ones.
     domain = _quality_domain(records, sense, findings.criteria.margin)
     scale = alt.Scale(
         domain=domain,

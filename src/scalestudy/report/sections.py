@@ -322,6 +322,7 @@ def time_figure(findings: Findings) -> Figure:
     labels = figure_data.labels(findings)
     points, unit, length = _time_points(models, labels)
     ends = figure_data.values_and_ends(points)
+    # Room for the marks at both ends: `nice` would go on to the next power of ten.
     low = min(ends) / 1.1
     high = max(ends) * 1.1
     of = TIMES[models[0].series.of]

@@ -117,6 +117,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         **efficiency,
         quality="Quality",
     )
+    # The values are opacities already.
     opacity = alt.Opacity("opacity:Q", scale=None)
     points = base.mark_point(filled=True, size=110)
     layers.append(points.encode(colour, shape, opacity, tooltip=tips))

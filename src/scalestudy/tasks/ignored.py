@@ -107,6 +107,7 @@ def _owner(kind: type, name: str) -> type | None:
     """Return the user's class that defines a method; None if only a framework does."""
     for base in kind.__mro__:
         package = base.__module__.partition(".")[0]
+        # The classes of the user come first: from here on, all are a framework's.
         if package in ("keras", "torch"):
             return None
         if name in vars(base):
@@ -124,6 +125,7 @@ def refuse_compiled(model: Any, module: ModuleType) -> None:
         return
     for node in ast.walk(parse(Path(str(module.__file__)), "a task file")):
         match node:
+            # They compile something else than a model of Keras.
             case ast.Call(func=ast.Attribute(value=ast.Name(id="re" | "torch"))):
                 continue
             case ast.Call(func=ast.Attribute(attr="compile")):

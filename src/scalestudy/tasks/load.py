@@ -260,6 +260,7 @@ def _needed(module: ModuleType, name: str) -> Any:
 
 def _near(module: ModuleType, name: str) -> str | None:
     """Return what a module defines in place of a required name, as far as names tell."""
+    # Classes have names such as Model without being meant as `model`.
     own = [word for word, value in vars(module).items() if not inspect.isclass(value)]
     for word in own:
         if word.lower() in ALSO_CALLED[name]:

@@ -401,6 +401,7 @@ def _explain(expected: str, *given: Any) -> Iterator[None]:
     """Turn an error raised inside into a UserError with the line of the user's file and the shapes given."""
     try:
         yield
+    # It says what was expected already.
     except ScalestudyError:
         raise
     except Exception as error:
