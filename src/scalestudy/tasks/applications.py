@@ -106,6 +106,7 @@ def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
             "Keep the channels that matter, or write your own task.",
         )
     x = inputs
+    # Pretrained weights are of three channels.
     if channels == 1:
         x = layers.Concatenate(name="grey_three_times")([inputs] * 3)
     if train.input_scaling != "pretrained":

@@ -170,6 +170,7 @@ def _of_arrays(given: tuple[Any, ...], split: str | None) -> Iterator[Samples]:
     groups: list[str] | None = None
     if len(given) == 3:
         groups = list(map(str, given[2]))
+    # In parts, so that progress is shown while a large array is written.
     for start in range(0, count, AT_ONCE):
         stop = min(start + AT_ONCE, count)
         part = operator.itemgetter(slice(start, stop))
