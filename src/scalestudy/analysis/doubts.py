@@ -55,7 +55,7 @@ class FailsEverywhere:
 
 
 @dataclass(frozen=True)
-class Gap:
+class UnmeasuredCounts:
     """Numbers of workers from `least` to `most` that nothing was measured on, between two that were."""
 
     kind: ClassVar[DoubtKind] = "gap"
@@ -115,7 +115,7 @@ Doubt = (
     | UnlikeNamedDevices
     | FlatTimes
     | FailsEverywhere
-    | Gap
+    | UnmeasuredCounts
     | SuperLinear
     | GroupsOfTimes
     | GroupsOfQualities

@@ -18,13 +18,13 @@ from scalestudy.analysis.doubts import (
     DoubtKind,
     FailsEverywhere,
     FlatTimes,
-    Gap,
     GroupsOfQualities,
     GroupsOfTimes,
     SuperLinear,
     UnclearSamples,
     UnlikeGpus,
     UnlikeNamedDevices,
+    UnmeasuredCounts,
 )
 from scalestudy.analysis.measures import (
     Measures,
@@ -191,7 +191,7 @@ def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[Doubt]:
         return
     least = 2 * choice.workers
     most = larger // 2
-    yield Gap(choice.workers, larger, least, most)
+    yield UnmeasuredCounts(choice.workers, larger, least, most)
 
 
 def _super_linear(rows: Sequence[Row]) -> Iterator[Doubt]:

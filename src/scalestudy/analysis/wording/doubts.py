@@ -6,13 +6,13 @@ from scalestudy.analysis.doubts import (
     Doubt,
     FailsEverywhere,
     FlatTimes,
-    Gap,
     GroupsOfQualities,
     GroupsOfTimes,
     SuperLinear,
     UnclearSamples,
     UnlikeGpus,
     UnlikeNamedDevices,
+    UnmeasuredCounts,
 )
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.wording.estimates import format_ends
@@ -29,7 +29,7 @@ def describe_doubt(doubt: Doubt) -> str:
             sentence = _flat_times(doubt)
         case FailsEverywhere():
             sentence = _fails_everywhere(doubt)
-        case Gap():
+        case UnmeasuredCounts():
             sentence = _gap(doubt)
         case SuperLinear():
             sentence = _super_linear(doubt)
@@ -77,7 +77,7 @@ def _fails_everywhere(doubt: FailsEverywhere) -> str:
     )
 
 
-def _gap(doubt: Gap) -> str:
+def _gap(doubt: UnmeasuredCounts) -> str:
     return (
         f"Nothing was measured between {doubt.chosen} and {doubt.larger} workers:"
         f" try {doubt.least} to {doubt.most}."
