@@ -72,18 +72,21 @@ app = typer.Typer(
 )
 for name, command in COMMANDS.items():
     app.command(name)(command)
+# Further words are refused in the command, with the option that was probably meant.
 app.command("logs", context_settings={"allow_extra_args": True})(
     study_commands.logs_command
 )
+# What follows the script is the script's own, options included.
 app.command("launch", context_settings={"allow_interspersed_args": False})(
     run_commands.launch_command
 )
 for name, group in NAMED.items():
     app.add_typer(group, name=name)
-for prefix, group in {
-    "": app,
-    **{f"{name} ": group for name, group in NAMED.items()},
-}.items():
+groups = {"": app}
+for name, group in NAMED.items():
+    groups[f"{name} "] = group
+# Here, for all at once: a command that forgot it would accept empty values and show no examples.
+for prefix, group in groups.items():
     for entry in group.registered_commands:
         entry.epilog = epilog(f"{prefix}{entry.name}")
         entry.cls = StrictCommand
@@ -114,24 +117,27 @@ def main(arguments: list[str] | None = None) -> None:
     """
     _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, io.TextIOWrapper
-        ):  # file names may contain undecodable bytes
+        # Names of files may contain bytes that are no text. A notebook replaces the streams.
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
+        # Not standalone: click would print errors in its own words, and exit.
         code = _command_line().main(arguments, standalone_mode=False) or 0
-        sys.stdout.flush()  # while an error can still be told
+        # While an error can still be told.
+        sys.stdout.flush()
         sys.exit(_of_signal(code))
     except KeyboardInterrupt:
         sys.exit(_of_signal(INTERRUPTED))
     except BrokenPipeError:
+        # As of `scalestudy report | head`.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (Python flushes it at exit)
         sys.exit(1)
     except Exception as error:
         from scalestudy.cli.printing import bug_of, print_error, usage_error
 
         known = explain(error) or usage_error(error) or bug_of(error)
-        with suppress(OSError):  # standard error may be a full disk
+        # Standard error may be a full disk.
+        with suppress(OSError):
             print_error(known)
         sys.exit(known.exit_code)
 

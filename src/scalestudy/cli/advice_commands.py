@@ -1,5 +1,6 @@
 """Commands that advise: `advise`, `diagnose`, `proposal` and `recipe`."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,11 +45,12 @@ from scalestudy.util.targets import refuse_target
 def _share(text: str | float) -> float:
     number = str(text).strip()
     try:
-        return float(number[:-1]) / 100 if number.endswith("%") else float(number)
+        if number.endswith("%"):
+            return float(number[:-1]) / 100
+        return float(number)
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a share such as 0.7 or 70%"
-        ) from None
+        wrong = f"{text!r} is not a share such as 0.7 or 70%"
+        raise typer.BadParameter(wrong) from None
 
 
 def advise_command(
@@ -176,12 +178,13 @@ def diagnose_command(
 
     terminal, folder = Terminal(), open_study(study)
     planned = plan_diagnosis(folder, point, Permission(task, environment))
-    name, why = planned.point.name, f", {planned.why}" if planned.why else ""
-    terminal.note(f"Diagnosing {name}{why}.")
-    if planned.point.oversubscribed:
-        terminal.note(
-            f"Oversubscribed: {planned.point.oversubscribed}; most of the loss comes from that."
-        )
+    why = ""
+    if planned.why:
+        why = f", {planned.why}"
+    terminal.note(f"Diagnosing {planned.point.name}{why}.")
+    shared = planned.point.oversubscribed
+    if shared:
+        terminal.note(f"Oversubscribed: {shared}; most of the loss comes from that.")
     diagnosis = diagnose(planned, terminal, rounds=rounds)
     stored = stored_diagnosis(diagnosis, folder, planned.findings.rows)
     print(render(stored, form, width=out().width), end="")
@@ -334,7 +337,9 @@ def recipe_command(
     request = replace(
         asked, target=folder or default_folder(study, f"{asked.study.name}-recipe")
     )
-    counts = asked.study.sweep.workers if workers is None else worker_counts(workers)
+    counts: Sequence[int] = asked.study.sweep.workers
+    if workers is not None:
+        counts = worker_counts(workers)
     planned = plan_recipe(request, counts, trials, strategy)
     terminal = Terminal()
     if dry_run:
@@ -354,7 +359,6 @@ def recipe_command(
     for found in recipes:
         if found.trial is not None:
             file = study.with_name(f"{study.stem}-recipe-w{found.workers}.toml")
-            write_named(
-                file, recipe_file(planned, found, found.trial, rows[found.workers])
-            )
+            text = recipe_file(planned, found, found.trial, rows[found.workers])
+            write_named(file, text)
             out().print(f"Wrote {file}", markup=False)

@@ -106,10 +106,12 @@ class StrictCommand(TyperCommand):
         Raises:
             UserError: One is empty, and is not an argument for a user's own script.
         """
+        # A copy, since the parser takes words off the list.
         given, further, _ = self.make_parser(ctx).parse_args(args=list(args))
         for parameter in self.params:
             name = parameter.opts[0]
-            if not name.startswith("-"):  # an argument
+            # An argument.
+            if not name.startswith("-"):
                 name = parameter.metavar or name.upper()
             of_script = parameter.nargs == -1 and not ctx.allow_interspersed_args
             if not of_script:
@@ -119,15 +121,19 @@ class StrictCommand(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Words of the usage: optional ones in brackets, the names of arguments in capitals."""
-        pieces = [
-            re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)
-        ]
-        return [piece if piece == "[OPTIONS]" else piece.upper() for piece in pieces]
+        pieces = []
+        for piece in super().collect_usage_pieces(ctx):
+            word = re.sub(r"[{}]", "", piece)
+            if word != "[OPTIONS]":
+                word = word.upper()
+            pieces.append(word)
+        return pieces
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the lists of arguments and options."""
         for title, kind in (("Arguments", "argument"), ("Options", "option")):
-            if rows := help_records(self, ctx, kind):
+            rows = help_records(self, ctx, kind)
+            if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
@@ -136,9 +142,14 @@ def help_records(command: Any, ctx: Any, kind: str) -> list[tuple[str, str]]:
     """The "argument"s or "option"s of a command, each as written and with its help, in words."""
     records = []
     for parameter in command.get_params(ctx):
-        if parameter.param_type_name == kind:
-            records.append(parameter.get_help_record(ctx))
-    return [(_spec(record[0], kind), _words(record[1])) for record in records if record]
+        if parameter.param_type_name != kind:
+            continue
+        record = parameter.get_help_record(ctx)
+        # Hidden options have none.
+        if record:
+            spec, text = record
+            records.append((_spec(spec, kind), _words(text)))
+    return records
 
 
 def _spec(spec: str, kind: str) -> str:
@@ -154,7 +165,9 @@ def _words(text: str) -> str:
 
 
 def _refuse_empty(given: Any, name: str) -> None:
-    values = given if isinstance(given, list | tuple) else [given]
+    values = [given]
+    if isinstance(given, list | tuple):
+        values = list(given)
     if "" in values:
         raise UserError(
             f"a value for {name}",
@@ -187,7 +200,9 @@ class CommandGroup(TyperGroup):
 
             near = difflib.get_close_matches(word, self.commands, 1)
             see = f"See {ctx.command_path} --help"
-            action = f"Did you mean {near[0]}? {see}" if near else see
+            action = see
+            if near:
+                action = f"Did you mean {near[0]}? {see}"
             command = f"{command_words(ctx)} {word}".strip()
             action = what_instead("commands", command) or action
             raise UserError(f"a command of `{ctx.command_path}`", word, action)

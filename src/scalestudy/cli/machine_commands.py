@@ -165,9 +165,16 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
         )
     console = out()
     console.print(table)
-    for action in dict.fromkeys(row["action"] for row in records if row["missing"]):
-        names = ", ".join(row["strategy"] for row in records if row["action"] == action)
-        console.print(Text(f"→ {names}: {action}", style=STYLES["warn"]))
+    # One line for all strategies that lack the same.
+    missing: dict[str, list[str]] = {}
+    for row in records:
+        if row["missing"]:
+            missing[row["action"]] = []
+    for row in records:
+        if row["action"] in missing:
+            missing[row["action"]].append(row["strategy"])
+    for action, names in missing.items():
+        console.print(Text(f"→ {', '.join(names)}: {action}", style=STYLES["warn"]))
 
 
 site_app = typer.Typer(
@@ -211,23 +218,30 @@ def site_init_command(
             "Choose another name.",
         )
     slurm = ask_site()
-    path = file or sites_folder() / f"{name or slurm.cluster or 'my-site'}.toml"
+    own_name = name or slurm.cluster or "my-site"
+    path = file or sites_folder() / f"{own_name}.toml"
     write_new(path, site_template(slurm.values), force=force)
+    # What Slurm reports may be no valid value: better told now than at the first job.
     load_site(path)
     if slurm.error is not None:
         words = f"Slurm did not answer ({slurm.error.received}): fill in the profile by hand."
         err().print(words, markup=False)
     if len(slurm.gpu_kinds) > 1:
-        kinds = ", ".join(
-            f"{count} nodes with {kind}" for kind, count in slurm.gpu_kinds.items()
-        )
+        kinds = []
+        for kind, count in slurm.gpu_kinds.items():
+            kinds.append(f"{count} nodes with {kind}")
+        partition = slurm.values["partition"]
         words = "Name one kind in gpu_request or constraint: times of different GPUs cannot be compared."
         err().print(
-            f"The partition {slurm.values['partition']} has {kinds}. {words}",
+            f"The partition {partition} has {', '.join(kinds)}. {words}",
             markup=False,
         )
+    # Among the site profiles, its name suffices.
+    profile: Path | str = path.stem
+    if file:
+        profile = path
     out().print(
-        f"Wrote {path}. Check its values, then: scalestudy check {path if file else path.stem}",
+        f"Wrote {path}. Check its values, then: scalestudy check {profile}",
         markup=False,
     )
 

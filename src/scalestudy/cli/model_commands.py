@@ -206,8 +206,10 @@ def export_model_command(
     trained, terminal = _found(model, point, weights, task, environment)
     beside = export_trained_model(trained, out_path, terminal, force=force)
     height, width, channels = trained.record.input_shape
-    last = trained.path.suffix == ".keras"  # PyTorch modules take channels first
-    sides = (height, width, channels) if last else (channels, height, width)
+    # PyTorch modules take channels first.
+    sides = (channels, height, width)
+    if trained.path.suffix == ".keras":
+        sides = (height, width, channels)
     shape = " x ".join(map(str, sides))
     takes = f"inputs {shape}, {trained.record.dtype}, scaled inside"
     out().print(
@@ -253,11 +255,11 @@ def _print_predicted(done: "Predicted", wanted: "Wanted", label: str) -> None:
             style="red",
         )
     if done.classes:
-        counts = ", ".join(
-            f"{name} {count}" for name, count in sorted(done.classes.items())
-        )
-        console.print(f"Classes: {counts}", markup=False)
-    left = f", {len(done.skipped)} left out" if done.skipped else ""
+        counts = [f"{name} {count}" for name, count in sorted(done.classes.items())]
+        console.print(f"Classes: {', '.join(counts)}", markup=False)
+    left = ""
+    if done.skipped:
+        left = f", {len(done.skipped)} left out"
     console.print(
         f"{done.images} images predicted by {label}{left}: {done.table}", markup=False
     )
@@ -313,13 +315,9 @@ def show_data_command(
         )
     if form == "json":
         records = [inspection.as_json() for inspection in inspections]
-        print(
-            json.dumps(
-                records[0] if len(records) == 1 else records,
-                indent=2,
-                ensure_ascii=False,
-            )
-        )
+        # A list only where the study sweeps its data.
+        shown = records[0] if len(records) == 1 else records
+        print(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
         show_document(
             lambda: inspection_document(inspections, pictured=False),

@@ -30,7 +30,9 @@ def option(
 
     `name` is one name or several, if they do not follow from the parameter's name.
     """
-    names = (name,) if isinstance(name, str) else name
+    names = name
+    if isinstance(name, str):
+        names = (name,)
     return typer.Option(
         *names,
         help=text,
@@ -233,9 +235,8 @@ def plan_given(
         plan = load_study(given).plan
     else:
         plan = opened.study.plan
-    return plan.model_copy(
-        update={key: value for key, value in options.items() if value is not None}
-    )
+    given_here = {key: value for key, value in options.items() if value is not None}
+    return plan.model_copy(update=given_here)
 
 
 def worker_counts(text: str) -> list[int]:
@@ -269,8 +270,10 @@ def seconds_given(text: str | None, name: str) -> float | None:
     """
     from scalestudy.util.units import seconds_of
 
+    if text is None:
+        return None
     try:
-        return None if text is None else seconds_of(text)
+        return seconds_of(text)
     except ValueError as error:
         raise UserError(str(error), repr(text), f"Correct {name}.") from None
 

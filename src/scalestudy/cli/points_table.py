@@ -100,6 +100,7 @@ DROPPED = (BAR, RATE, SIGN, QUALITY, LEFT, JOB)
 
 def overview_table(overview: Overview, height: int) -> RenderableType:
     """The points as a table, with the age of the queue's last answer if it does not answer."""
+    # What the sentences below take is no room for rows.
     below = waiting_sentences(overview.points)
     if overview.error:
         below.append(describe_queue_error(overview))
@@ -137,9 +138,8 @@ class PointsTable:
         hidden = max(len(reasons) - room, 0)
         below = _texts(reasons[hidden:], "red")
         if hidden:
-            below.append(
-                Text(f"{hidden} more reasons: see `scalestudy status --state failed`.")
-            )
+            more = f"{hidden} more reasons: see `scalestudy status --state failed`."
+            below.append(Text(more))
         below.append(Text(count_states([row.state for row in self.rows])))
         columns = self._columns(console, options)
 
@@ -167,6 +167,7 @@ class PointsTable:
     def _columns(self, console: Console, options: ConsoleOptions) -> list[_Column]:
         """The columns for which there is room, beside the whole names."""
         columns = list(COLUMNS)
+        # Runs on this machine have no jobs, and finished ones give no sign.
         if not any(row.job for row in self.rows):
             columns.remove(JOB)
         if all(row.silent is None for row in self.rows):
@@ -193,13 +194,11 @@ def _table(columns: Sequence[_Column], rows: Sequence[PointLine]) -> Table:
         padding=(0, 1, 0, 0),
     )
     for column in columns:
-        folds = column in (NAME, JOB)
-        table.add_column(
-            column.heading,
-            justify=column.justify,
-            no_wrap=not folds,
-            overflow="fold" if folds else "ellipsis",
-        )
+        # A name is wrapped rather than shortened: it is what other commands are given.
+        if column in (NAME, JOB):
+            table.add_column(column.heading, justify=column.justify, overflow="fold")
+        else:
+            table.add_column(column.heading, justify=column.justify, no_wrap=True)
     for row in rows:
         table.add_row(*[column.cell(row) for column in columns])
     return table
@@ -252,7 +251,8 @@ def groups_table(groups: Sequence[PointGroup], overview: Overview) -> Renderable
         cells = []
         for state in states:
             count = group.states.get(state, 0)
-            cells.append(Text(str(count) if count else "", style=STYLES[state]))
+            shown = str(count) if count else ""
+            cells.append(Text(shown, style=STYLES[state]))
         table.add_row(Text(group.title), str(len(group.points)), *cells)
     return Group(
         table,
@@ -267,9 +267,11 @@ def state_reasons(overview: Overview) -> list[str]:
     names_of: dict[str, list[str]] = {}
     for status in overview.failed:
         names_of.setdefault(status.reason, []).append(status.name)
-    ordered = sorted(names_of.items(), key=lambda pair: -len(pair[1]))
+    # The most common first; equally common ones stay in the order of the study.
+    ordered = sorted(names_of, key=lambda reason: -len(names_of[reason]))
     lines = []
-    for reason, names in ordered[:MOST_REASONS]:
+    for reason in ordered[:MOST_REASONS]:
+        names = names_of[reason]
         if len(names) == 1:
             lines.append(f"{names[0]}: {reason}")
         else:

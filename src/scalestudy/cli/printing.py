@@ -48,13 +48,14 @@ def open_page(page: Path) -> None:
     import webbrowser
 
     # A browser for terminals would take the one in which the command prints.
-    desktop = sys.platform == "darwin" or any(
-        map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
-    )
-    if not (desktop and webbrowser.open(page.resolve().as_uri())):
-        err().print(
-            f"No browser here. Open the page on a desktop: {page}", markup=False
-        )
+    desktop = sys.platform == "darwin"
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        if os.environ.get(name):
+            desktop = True
+    if desktop and webbrowser.open(page.resolve().as_uri()):
+        return
+    note = f"No browser here. Open the page on a desktop: {page}"
+    err().print(note, markup=False)
 
 
 @contextmanager
@@ -112,6 +113,7 @@ def show_document(
     from scalestudy.util.targets import write_named
 
     console = out()
+    # An empty text stands for a document that is written with its figures, below.
     if form in programs:
         text = programs[form]()
     elif form == "table":
@@ -181,13 +183,16 @@ def usage_error(error: Exception) -> UserError | None:
     if option is None:
         usage = " ".join(ctx.get_usage().split()).removeprefix("Usage: ")
         return UserError(f"`{usage}`", received, see)
-    known = []
+    options = []
     for param in ctx.command.params:
         for name in (*param.opts, *param.secondary_opts):
-            known.append(name)
-    options = [name for name in known if name.startswith("-")]
+            # Names of arguments have no dash.
+            if name.startswith("-"):
+                options.append(name)
     near = difflib.get_close_matches(option, options, 1)
-    action = f"Did you mean {near[0]}? {see}" if near else see
+    action = see
+    if near:
+        action = f"Did you mean {near[0]}? {see}"
     # Spelt right, but of another command.
     if option in _options_below(ctx.find_root().command):
         action = f"Other commands have it. {see}"
@@ -224,10 +229,13 @@ def bug_of(error: Exception) -> Bug:
     """Describe the error as a bug, with its traceback in a file that the user can send."""
     import traceback
 
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    place = f" ({Path(last[0].filename).name}, line {last[0].lineno})" if last else ""
+    place = ""
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames:
+        place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
     what = f"{type(error).__name__}: {error}"
     where = "Please"
+    # Into a file, not the terminal: a user who cannot act on it should see the three parts.
     file = _written("".join(traceback.format_exception(error)))
     if file:
         where = f"Its traceback is in {file}: please"
@@ -246,6 +254,7 @@ def _written(text: str) -> str | None:
 
     head = f"scalestudy {version('scalestudy')}, Python {platform.python_version()}, {platform.platform()}\n"
     try:
+        # Paths and values in it concern nobody else on the machine.
         handle, name = tempfile.mkstemp(".txt", "scalestudy-bug-")
         with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{head}command: {sys.argv!r}\n{text}")

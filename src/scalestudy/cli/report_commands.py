@@ -124,8 +124,12 @@ def report_command(
             )
         _share(study, share, force=force)
         return
-    refuse_target(file, [study], force=force or bool(source))  # see _findings
-    if study is not None and not source and (several := studies_in(study)):
+    # With --from, `_findings` refuses it, together with the files that are read.
+    refuse_target(file, [study], force=force or bool(source))
+    several = []
+    if study is not None and not source:
+        several = studies_in(study)
+    if study is not None and several:
         _index(study, several, form, file, browser=browser)
         return
     form = form_by_ending(form, file, ("csv", *FORMATS), "html" if browser else "table")
@@ -164,7 +168,9 @@ def report_command(
             open_page(written)
         return
     colour = file is None and console.is_terminal and not console.no_color
-    page = _page(opened, findings) if opened and file is None else None
+    page = None
+    if opened and file is None:
+        page = _page(opened, findings)
     programs = {
         "table": lambda: render_text(
             findings,
@@ -194,9 +200,9 @@ def _index(
     chosen = form_by_ending(form, file, FORMS, "html" if browser else "table")
     if file is None and chosen == "html":
         file = folder / "index.html"
-    document = index_document(
-        folder.name, lines_of(studies, (file or folder / "index.html").parent)
-    )
+    # Links to the studies' pages lead from where the index lies.
+    beside = (file or folder / "index.html").parent
+    document = index_document(folder.name, lines_of(studies, beside))
     show_document(lambda: document, chosen, file, {})
     if browser and file:
         open_page(file)
@@ -214,7 +220,9 @@ def _share(study: Path | None, file: Path, *, force: bool) -> None:
     shared = share_study(opened, read_study(opened, overview=overview).runs, overview)
     with writing(file):
         write_named(file, shared.text())
-    left_out = f"; left out: {', '.join(shared.withheld)}" if shared.withheld else ""
+    left_out = ""
+    if shared.withheld:
+        left_out = f"; left out: {', '.join(shared.withheld)}"
     out().print(f"Wrote {file}: {len(shared.runs)} runs{left_out}", markup=False)
 
 
@@ -226,15 +234,13 @@ def _page(opened: "StudyFolder", findings: "Findings") -> str:
     """
     from scalestudy.report.formats import to_json
 
-    page, table = (
-        opened.path / "report" / name for name in ("report.html", "table.json")
-    )
+    page = opened.path / "report" / "report.html"
+    table = opened.path / "report" / "table.json"
     with suppress(OSError, UnicodeDecodeError):
         if page.exists() and table.read_text() == to_json(findings):
             return str(page)
-    return (
-        f"write it with scalestudy report {shlex.quote(str(opened.path))} --format html"
-    )
+    folder = shlex.quote(str(opened.path))
+    return f"write it with scalestudy report {folder} --format html"
 
 
 def _findings(
@@ -314,9 +320,11 @@ def compare_command(
     refuse_target(file, [reference, other], force=force)
     chosen = form_by_ending(form, file, FORMATS, "table")
     first, second = _side(reference), _side(other)
+    # Studies of one file in two folders, as of two sites, have one name.
     if first.name == second.name:
         names = _distinct_names(reference, other)
-        first, second = replace(first, name=names[0]), replace(second, name=names[1])
+        first = replace(first, name=names[0])
+        second = replace(second, name=names[1])
     comparison = compare_sides(first, second)
     programs = {"json": partial(compare_json, comparison)}
     show_document(lambda: compare_document(comparison), chosen, file, programs)
@@ -324,9 +332,11 @@ def compare_command(
 
 def _distinct_names(first: Path, second: Path) -> tuple[str, str]:
     """The shortest ends of two paths that differ, which fit a table better than the paths."""
-    whole = first.resolve().parts, second.resolve().parts
-    for parts in range(2, max(map(len, whole)) + 1):
-        names = "/".join(whole[0][-parts:]), "/".join(whole[1][-parts:])
+    one = first.resolve().parts
+    other = second.resolve().parts
+    # From two parts on: the last parts alone are equal.
+    for parts in range(2, max(len(one), len(other)) + 1):
+        names = "/".join(one[-parts:]), "/".join(other[-parts:])
         if names[0] != names[1]:
             return names
     return str(first), str(second)
@@ -347,15 +357,11 @@ def _side(path: Path) -> "Side":
 
         return Side(path.stem, import_findings([str(path)]))
     folder = open_study(path)
-    sources = {
-        f"task: {file}": digest[:12]
-        for file, digest in sources_of(folder.points()).items()
-    }
-    return Side(
-        folder.path.resolve().name,
-        read_study(folder),
-        settings_of(folder.study) | sources,
-    )
+    findings = read_study(folder)
+    settings = settings_of(folder.study)
+    for file, digest in sources_of(folder.points()).items():
+        settings[f"task: {file}"] = digest[:12]
+    return Side(folder.path.resolve().name, findings, settings)
 
 
 def demo_command(
@@ -414,7 +420,9 @@ def export_command(
     findings = read_study(opened)
     count, command = export_runs(findings.runs, findings.name, dashboard, target)
     left = len(findings.runs) - count
-    already = f" ({left} were there already)" if left else ""
+    already = ""
+    if left:
+        already = f" ({left} were there already)"
     out().print(
         f"Wrote {count} runs to {target}{already}. Show them with: {command}",
         markup=False,

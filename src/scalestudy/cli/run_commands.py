@@ -150,7 +150,8 @@ def run_study_command(
         raise typer.Exit(130) from None
     finally:
         page.end()
-    if show and not page.was_shown:  # nothing was left to run
+    # Nothing was left to run.
+    if show and not page.was_shown:
         open_page(request.target / "report" / "report.html")
     if result.overview.disturbed:
         _note_disturbed(result.overview, resume)
@@ -170,8 +171,10 @@ def _resume_command(study: Path, options: dict[str, object]) -> str:
 
 def _note_disturbed(overview: "Overview", resume: str) -> None:
     disturbed = overview.disturbed
-    first, *others = dict.fromkeys(status.disturbed for status in disturbed)
-    reasons = f"{first}, …" if others else first
+    first, *others = dict.fromkeys([status.disturbed for status in disturbed])
+    reasons = first
+    if others:
+        reasons = f"{first}, …"
     err().print(
         f"{len(disturbed)} of {len(overview.points)} runs are disturbed ({reasons}), so their times are too long. "
         f"Repeat them when the machine is idle: {resume} --repeat-disturbed",

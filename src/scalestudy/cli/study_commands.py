@@ -68,6 +68,7 @@ def init_command(
         cores=len(cores.granted()),
         folder=file.parent,
     )
+    # Read as `run` will, before anything is written.
     study_of(tomllib.loads(study.text), file)
     write_new(file, study.text, force=force)
     for note in study.notes:
@@ -267,9 +268,12 @@ def logs_command(
     read: dict[Path, int] = {}
     _show(log_files(run, rank, job=job), read)
     while follow:
-        follow = any(status.run == run for status in study_status(opened).open)
+        open_runs = [status.run for status in study_status(opened).open]
+        follow = run in open_runs
+        # Once more after the end, for what was written since.
         _show(log_files(run, rank, job=job), read)
-        time.sleep(0.5 * follow)
+        if follow:
+            time.sleep(0.5)
 
 
 def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
@@ -299,7 +303,8 @@ def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int]) -> None:
     from scalestudy.util.printable import printable
 
     for prefix, file in files:
-        if not file.is_file():  # reading a pipe would block
+        # Reading a pipe would block.
+        if not file.is_file():
             continue
         try:
             with open(file, "rb") as stream:
@@ -311,7 +316,8 @@ def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int]) -> None:
                 text = stream.read()
         except OSError:
             continue
-        whole = text[: text.rfind(b"\n") + 1]  # an incomplete line is printed next time
+        # An incomplete line is printed next time.
+        whole = text[: text.rfind(b"\n") + 1]
         added = whole.decode(errors="replace").splitlines()
         if file not in read:
             added = added[-LINES:]

@@ -129,7 +129,10 @@ class Terminal(Listener):
         if self._live is None:
             self._print_queue_error(overview)
             self._print_stuck(overview)
-            self._print_ends(overview, _ended(before) if before else {})
+            ended_before: Mapping[str, str] = {}
+            if before:
+                ended_before = _ended(before)
+            self._print_ends(overview, ended_before)
         elif overview != before or overview.error:
             # Drawing takes time from workers on the same cores, so only changes are drawn.
             self._live.update(self._table(overview), refresh=True)
@@ -159,12 +162,15 @@ class Terminal(Listener):
         if self.page:
             self.page.reported = True
         colour = self.console.is_terminal and not self.console.no_color
-        print("\n" + render_text(findings, colour=colour, page=str(page)), end="")
+        text = render_text(findings, colour=colour, page=str(page))
+        # Not by the console, which would lay out again what is laid out.
+        print("\n" + text, end="")
 
     def _table(self, overview: "Overview") -> "RenderableType":
         return overview_table(overview, self.console.height - 5)
 
     def _print_queue_error(self, overview: "Overview") -> None:
+        # Once for each time that the queue does not answer, not at each look.
         if overview.error and overview.open and not self._queue_error_shown:
             self.console.print(describe_queue_error(overview), markup=False)
         self._queue_error_shown = bool(overview.error)
@@ -177,14 +183,18 @@ class Terminal(Listener):
                 self.console.print(sentence, markup=False)
 
     def _print_ends(self, overview: "Overview", before: "Mapping[str, str]") -> None:
-        now = _ended(overview)
-        ended = [status for status in overview.points if status.name in now]
-        already = sum(before.get(status.name) == status.state for status in ended)
-        for status in ended:
-            if before.get(status.name) != status.state:
+        already = 0
+        news = []
+        for status in overview.points:
+            if status.state not in ENDED:
+                continue
+            if before.get(status.name) == status.state:
                 already += 1
-                count = f"[{already}/{len(overview.points)}]"
-                self.console.print(line_of(status).line(count), markup=False)
+            else:
+                news.append(status)
+        for number, status in enumerate(news, start=already + 1):
+            count = f"[{number}/{len(overview.points)}]"
+            self.console.print(line_of(status).line(count), markup=False)
 
 
 def _ended(overview: "Overview") -> "Mapping[str, str]":

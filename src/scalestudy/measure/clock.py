@@ -35,6 +35,7 @@ class PhaseClock:
         # Seconds of the phases inside of this one, which do not count as its own.
         self._inner.append(0.0)
         outer = self.heartbeat.last.phase
+        # Each change counts as progress, so that the watchdog waits anew.
         self.heartbeat.enter(name)
         try:
             yield

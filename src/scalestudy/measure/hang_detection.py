@@ -30,7 +30,9 @@ class HangDetector:
         every: float | None = None,
     ) -> None:
         self._run, self._size, self._progress_timeout = run, size, progress_timeout
-        self._every = HANG_EVERY if every is None else every
+        self._every = HANG_EVERY
+        if every is not None:
+            self._every = every
         self._unchanged = ProgressTimer(5 * self._every)
         self._due = 0.0
 
@@ -41,7 +43,8 @@ class HangDetector:
         self._due = now + self._every
         signs = self._run.signs()
         seconds = self._unchanged.look([sign.written for sign in signs])
-        limit = max((sign.due for sign in signs), default=self._progress_timeout)
+        # Before the first heartbeat, ranks load libraries, and have no limit of their own.
+        limit = max([sign.due for sign in signs], default=self._progress_timeout)
         if seconds <= limit + HANG_GRACE:
             return None
         return first_hung(signs, signs, self._size, seconds)

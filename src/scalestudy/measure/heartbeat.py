@@ -65,6 +65,7 @@ class Heartbeat:
         last = self.last
         now = time.monotonic()
         slowest = last.slowest
+        # Other phases, such as an evaluation, may rightly take much longer than a step.
         if last.phase in STEPS:
             slowest = max(slowest, now - last.since)
         # One assignment, so that a thread that reads meanwhile never sees half of a mark.

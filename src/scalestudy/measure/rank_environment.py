@@ -88,4 +88,8 @@ def record_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 def _versions(engine: EngineTraits) -> dict[str, str]:
     found = installed_versions(PACKAGES) | engine.versions()
-    return {package.removesuffix("-cpu"): version for package, version in found.items()}
+    versions = {}
+    for package, version in found.items():
+        # tensorflow-cpu is tensorflow without CUDA, under another name on PyPI.
+        versions[package.removesuffix("-cpu")] = version
+    return versions

@@ -72,7 +72,9 @@ def _in_steps(seconds: float) -> int:
 
 def describe_hang(hang: Hang) -> str:
     """Describe a hang in one sentence: "rank 1 on node2 fell silent in epoch 3 after step 12 (…), and …"."""
-    who = "all ranks" if hang.rank is None else f"rank {hang.rank}"
+    who = "all ranks"
+    if hang.rank is not None:
+        who = f"rank {hang.rank}"
     if hang.host:
         who += f" on {hang.host}"
     if not hang.phase:

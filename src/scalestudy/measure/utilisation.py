@@ -79,8 +79,9 @@ class DeviceUse:
     def window(self, first: Load, last: Load) -> None:
         """Add the energy of a whole window from its first and last sample."""
         self._windows += 1
+        # Not reported, or the driver was reloaded.
         if first.energy is None or last.energy is None or last.energy < first.energy:
-            return  # not reported, or the driver was reloaded
+            return
         self._with_counter += 1
         self._counted += last.energy - first.energy
 
@@ -121,6 +122,7 @@ class DeviceUse:
         )
 
     def _energy(self) -> tuple[float | None, Literal["counter", "power"] | None]:
+        # Of all windows or of none: a sum of both kinds would be neither.
         if self._windows and self._with_counter == self._windows:
             return self._counted, "counter"
         if self._drawn_seconds and not self._without_power:
@@ -230,7 +232,8 @@ def peak_memory() -> int:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if sys.platform == "darwin":
         return peak
-    return peak * 1024  # Linux counts in KiB
+    # Linux counts in KiB.
+    return peak * 1024
 
 
 class Utilisation:
@@ -284,7 +287,9 @@ class Utilisation:
 
     def resume(self, row: Sequence[float]) -> None:
         """Add the usage `row` of an earlier process; without one, or for other GPUs, set `whole` to False."""
-        earlier = Usage.of(row) if row else None
+        earlier = None
+        if row:
+            earlier = Usage.of(row)
         if earlier is None or len(earlier.gpus) != len(self._uses):
             self.whole = False
         else:

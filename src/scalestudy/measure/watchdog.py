@@ -75,7 +75,9 @@ class Watchdog:
         self._size = size
         self._heartbeat = heartbeat
         self._progress_timeout = progress_timeout
-        every = EVERY_IN_JOB if folder.in_job else EVERY
+        every = EVERY
+        if folder.in_job:
+            every = EVERY_IN_JOB
         self.interval = max(every, size / AT_MOST)
         self._unchanged = ProgressTimer(LOOKS * self.interval)
         self._host = socket.gethostname()
@@ -126,6 +128,7 @@ class Watchdog:
             late = due - self._unchanged.seconds + 2 * self.interval
             faulthandler.dump_traceback_later(late, file=sys.__stderr__ or 2)
             time.sleep(self.interval)
+        # sys.exit would end this thread alone, and the training thread may never return.
         try:
             self._end(due)
         finally:
@@ -149,7 +152,8 @@ class Watchdog:
             due=due,
             written=now,
         )
-        with contextlib.suppress(OSError):  # the training thread reports a full disk
+        # The training thread reports a full disk.
+        with contextlib.suppress(OSError):
             self._folder.write_sign(sign)
         return due
 

@@ -96,9 +96,11 @@ def _keep_layout(layer: nn.Module, inputs: Any, outputs: Any) -> None:
     Behind `nn.Flatten` gradients are channels first. For these, max-pooling on CPUs copies its inputs twice.
     """
     if torch.is_tensor(outputs) and outputs.requires_grad and outputs.ndim == 4:
-        outputs.register_hook(
-            lambda gradient: gradient.contiguous(memory_format=torch.channels_last)
-        )  # type: ignore[no-untyped-call]
+        outputs.register_hook(_to_channels_last)  # type: ignore[no-untyped-call]
+
+
+def _to_channels_last(gradient: torch.Tensor) -> torch.Tensor:
+    return gradient.contiguous(memory_format=torch.channels_last)
 
 
 class ModuleModel:

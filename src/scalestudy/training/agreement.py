@@ -60,7 +60,8 @@ class CallbackDecisions:
         """Call the callbacks after an epoch. Return whether all ranks must stop."""
         if not self._active:
             return False
-        self._trainer.state.average()  # callbacks read and may store the weights of all workers
+        # Callbacks read and may store the weights of all workers.
+        self._trainer.state.average()
         asked = False
         if self._callbacks:
             self._callbacks.on_epoch_end(epoch, logs)
@@ -122,7 +123,8 @@ def equal_on_all_ranks(trainer: Trainer, group: Group) -> bool:
     common, own = trainer.state.values()
     mine = _digest([*common, *own])
     (rows,) = group.gather([mine[None]])
-    return len(np.unique(rows, axis=0)) == 1
+    distinct = np.unique(rows, axis=0)
+    return len(distinct) == 1
 
 
 def digests_of_copies(trainer: Trainer, group: Group) -> list[str]:

@@ -55,8 +55,9 @@ def constant_quality(
     # Every label may be ignored.
     shares = counts / max(1.0, counts.sum())
     tried = 1
+    # The foreground, by which masks are judged, is often the rarer class.
     if len(shares) == 2:
-        tried = 2  # the foreground, by which masks are judged, is often the rarer class
+        tried = 2
     # Stable, so that of equally frequent classes the first is tried on every machine.
     by_share = np.argsort(-shares, kind="stable")
     certain = np.eye(len(shares))[by_share[:tried]]

@@ -51,9 +51,11 @@ def read_position(path: Path, fingerprint: str) -> Position | None:
                     "it was made by another point, other data or another model"
                 )
             known = json.loads(str(file["place"]))
-            usage = tuple(map(tuple, known.get("usage", ())))
-            tuples = {key: tuple(known[key]) for key in ("losses", "hosts")}
-            return Position(**{**known, **tuples, "usage": usage})
+            # JSON has no tuples.
+            known["losses"] = tuple(known["losses"])
+            known["hosts"] = tuple(known["hosts"])
+            known["usage"] = tuple(map(tuple, known.get("usage", ())))
+            return Position(**known)
     except FileNotFoundError:
         return None
     except (
@@ -70,7 +72,9 @@ def read_position(path: Path, fingerprint: str) -> Position | None:
 def read_values(path: Path) -> list[NDArray[Any]]:
     """Return the values of all variables, as passed to `write_checkpoint`."""
     with np.load(path, allow_pickle=False) as file:
-        return [file[f"value_{index}"] for index in range(len(file.files) - 2)]
+        # All but the place and the fingerprint.
+        count = len(file.files) - 2
+        return [file[f"value_{index}"] for index in range(count)]
 
 
 def remove_checkpoint(path: Path) -> None:

@@ -59,6 +59,7 @@ class CheckpointConsensus:
         """Decide between two calls. Every rank must call this when `due` returns True."""
         pace = (self._now() - self._checked) / max(1, self._calls)
         decision, pace = self._decide(KEEP_WITHIN, pace)
+        # Of all ranks, so that they count to the same call.
         self._calls = 0
         self._until = max(1, int(ASK_EVERY / max(pace, 1e-9)))
         self._checked = self._now()
@@ -66,9 +67,11 @@ class CheckpointConsensus:
 
     def after_epoch(self) -> Agreed:
         """Decide between two epochs. Every rank must call this."""
-        return self._decide(KEEP_EVERY, 0.0)[0]
+        decision, _ = self._decide(KEEP_EVERY, 0.0)
+        return decision
 
     def _decide(self, keep_every: float, pace: float) -> tuple[Agreed, float]:
+        """Return the decision, and the mean of the paces of all ranks in seconds per call."""
         processes = self._group.size
         # Whole nanoseconds below 2^53 are summed exactly, so every rank gets the same sum in any order.
         mine = np.array([0, 0, round(pace * 1e9)], np.float64)

@@ -111,8 +111,11 @@ def refuse_shared_gpus(group: Group, uuids: Sequence[str]) -> None:
     """
     if group.size == 1:
         return
-    first = next(iter(uuids), "").encode()
-    (names,) = group.gather([np.array([first], f"S{LONGEST_UUID}")])
+    first = ""
+    if uuids:
+        first = uuids[0]
+    # Of one length, as all ranks gather them in one array.
+    (names,) = group.gather([np.array([first.encode()], f"S{LONGEST_UUID}")])
     ranks: dict[str, list[int]] = {}
     for rank, name in enumerate(names.tolist()):
         ranks.setdefault(name.decode(), []).append(rank)

@@ -37,7 +37,11 @@ def are_logits(outputs: Array) -> bool:
     """Return whether outputs cannot be probabilities: outside [0, 1], or not summing to 1 over classes."""
     if outputs.min() < -TOLERANCE or outputs.max() > 1 + TOLERANCE:
         return True
-    return outputs.shape[-1] > 1 and bool(np.abs(outputs.sum(-1) - 1).max() > TOLERANCE)
+    # A single channel is that of the second class alone.
+    if outputs.shape[-1] == 1:
+        return False
+    deviation = np.abs(outputs.sum(-1) - 1)
+    return bool(deviation.max() > TOLERANCE)
 
 
 def probabilities(outputs: Array, record: ModelRecord, *, logits: bool) -> Array:
@@ -110,6 +114,7 @@ def choose(losses: NDArray[np.float64], count: int) -> list[Chosen]:
     }
     chosen = []
     for place in order:
+        # With few samples, one may be the best and the median.
         roles = [f"{name} by loss" for name in sorts if place in sorts[name]]
         if roles:
             chosen.append(Chosen(place, tuple(roles)))
@@ -134,15 +139,20 @@ def gallery_of(
         row = rows[chosen.place : chosen.place + 1]
         inputs, targets = read_rows(prepared, row)
         outputs = model.outputs(inputs, scale)
-        values = probabilities(outputs, record, logits=are_logits(outputs))[0]
+        values = probabilities(outputs, record, logits=are_logits(outputs))
         shown = GallerySample(
             name=prepared.names[int(row[0])],
             roles=list(chosen.roles),
             loss=float(losses[chosen.place]),
         )
-        samples.append(
-            _with_pictures(shown, inputs[0], targets[0], values, prepared.class_names)
+        pictured = _with_pictures(
+            shown,
+            inputs[0],
+            targets[0],
+            values[0],
+            prepared.class_names,
         )
+        samples.append(pictured)
     return GalleryRecord(
         kind=prepared.kind,
         considered=len(rows),
@@ -180,13 +190,13 @@ def _with_pictures(
         "prediction": pictures.overlay(seen, predicted),
         "difference": pictures.difference(seen, target, predicted),
     }
-    return sample.model_copy(
-        update={"pictures": {name: _picture(rgb) for name, rgb in shown.items()}}
-    )
+    encoded = {name: _picture(rgb) for name, rgb in shown.items()}
+    return sample.model_copy(update={"pictures": encoded})
 
 
 def _picture(rgb: Any) -> str:
-    return b64encode(pictures.png(pictures.within(rgb, SIDE))).decode()
+    file = pictures.png(pictures.within(rgb, SIDE))
+    return b64encode(file).decode()
 
 
 def _parts(prepared: Prepared, rows: Indices) -> Iterator[tuple[Any, Any]]:
@@ -214,11 +224,12 @@ def save_gallery(
     if prepared.kind not in ("masks", "classes"):
         return
     try:
+        pixels = int(np.prod(prepared.input_shape[:2]))
         made = gallery_of(
             trainer.file.inference(),
             record,
             prepared,
-            some(rows, int(np.prod(prepared.input_shape[:2]))),
+            some(rows, pixels),
             count=1,
             of=len(rows),
         )
@@ -233,4 +244,5 @@ def save_gallery(
 def some(rows: Indices, pixels: int) -> Indices:
     """Return evenly spaced elements of `rows`, within the limits for images of `pixels` pixels."""
     most = min(len(rows), SAMPLES, max(6, PIXELS // pixels))
-    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
+    places = np.linspace(0, len(rows) - 1, most).round()
+    return rows[places.astype(np.int64)]

@@ -115,9 +115,8 @@ class Keeper:
                 )
                 # After the checkpoint, so that it never promises one that is not there.
                 if decision.stop:
-                    self._folder.write_stopped(
-                        Stopped(epoch=position.epoch + 1, step=position.step)
-                    )
+                    stopped = Stopped(epoch=position.epoch + 1, step=position.step)
+                    self._folder.write_stopped(stopped)
         if decision.stop and not self._session.over:
             # In a ring, other ranks may still read from a rank whose sum is complete.
             self._await(position.mark, WRITTEN_WITHIN, "rank 0 to write its checkpoint")
@@ -152,7 +151,9 @@ class Keeper:
             if position is not None and position.mark == mark:
                 return position
             if time.monotonic() > deadline:
-                found = "none" if position is None else "another one"
+                found = "another one"
+                if position is None:
+                    found = "none"
                 raise RunError(
                     f"{what} within {within:.0f} s",
                     f"{found} at {self._folder.checkpoint}",

@@ -59,7 +59,10 @@ def fingerprint(point: Point, split: Split, variables: Sequence[Variable]) -> st
     digest = hashlib.sha256()
     settings = point.identity() | {"implementation": point.implementation}
     shapes = [(variable.dtype, variable.shape) for variable in variables]
-    digest.update(json.dumps([settings, shapes], sort_keys=True).encode())
+    text = json.dumps([settings, shapes], sort_keys=True)
+    digest.update(text.encode())
     for rows in (split.train, split.validation, split.test):
-        digest.update(np.ascontiguousarray(rows, np.int64).tobytes() + b"|")
+        of_part = np.ascontiguousarray(rows, np.int64).tobytes()
+        # With an end: a sample that moved from one part to the next is another split.
+        digest.update(of_part + b"|")
     return digest.hexdigest()

@@ -112,7 +112,11 @@ def _serve(part: OwnPart) -> None:
     )
     seen = -1
     while not folder.is_released():
-        marks = next((sign.marks for sign in folder.signs() if sign.rank == 0), 0)
+        marks = 0
+        for sign in folder.signs():
+            if sign.rank == 0:
+                marks = sign.marks
+                break
         # This process only answers rank 0, so it makes progress as long as rank 0 does.
         if marks != seen:
             clock.heartbeat.enter(SERVING)
@@ -290,7 +294,8 @@ def _train(
     for record in session.epoch_records(watch):
         if reporter:
             reporter.epoch(record)
-        if not session.over:  # callbacks may still change the weights
+        # After the last epoch, callbacks may still change the weights.
+        if not session.over:
             keeper.after_epoch()
     keeper.after_epoch()
 

@@ -17,8 +17,6 @@ from scalestudy.util.errors import UserError
 SMALL_STEP = 2**20
 """Maximum bytes of input of a step for which several steps are computed in one call."""
 STEPS_PER_CALL = 8
-
-
 LARGEST_STATISTICS_BATCH = 32
 """Maximum number of samples of which a worker computes batch-norm statistics at once."""
 
@@ -57,8 +55,9 @@ def loaders(
 
     bytes_of_sample = sample_bytes(reader.forms(np.arange(1))[0])
     together = steps_per_call(point, bytes_of_sample, steps)
+    # Each batch is padded to its own longest sequence.
     if point.train.steps_per_call is None and prepared.has_sequences:
-        together = 1  # each batch is padded to its own longest sequence
+        together = 1
     batch = statistics_batch(point)
     return (
         loader(changed, point.update_batch, together),
@@ -100,8 +99,9 @@ def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
     """
     if point.train.steps_per_call is not None:
         return min(point.train.steps_per_call, steps)
+    # One worker computes each call.
     if not point.traits.synchronous:
-        return 1  # one worker computes each call
+        return 1
     batch = point.global_batch
     if point.traits.timed:
         batch = point.train.step_batch

@@ -28,7 +28,11 @@ class Reporter:
         self._session = session
         self._written = 0.0
         self._used = (time.process_time(), time.monotonic())
-        self.records = folder.keep_epochs(position.epoch if position else 0)
+        kept = 0
+        if position:
+            kept = position.epoch
+        # Epochs after the checkpoint are trained again.
+        self.records = folder.keep_epochs(kept)
         """Records of all epochs so far."""
         self._ended: float | None = None
         self._between = 0.0
@@ -45,6 +49,7 @@ class Reporter:
             updated=0,
         )
         if position:
+            # A run may be killed again before its next checkpoint, which alone would not count that restart.
             before = folder.progress()
             self.restarts = position.restarts + 1
             if before:
@@ -69,7 +74,9 @@ class Reporter:
 
     def moment(self, moment: Moment) -> None:
         """Record the progress after a call, at most once every `PROGRESS_EVERY` seconds."""
-        every = PROGRESS_EVERY_IN_JOB if self._folder.in_job else PROGRESS_EVERY
+        every = PROGRESS_EVERY
+        if self._folder.in_job:
+            every = PROGRESS_EVERY_IN_JOB
         if time.monotonic() - self._written < every:
             return
         throughput = None
@@ -77,13 +84,13 @@ class Reporter:
             throughput = moment.samples / moment.seconds
         epochs_left = self._session.epochs - moment.epoch + 1
         steps_left = epochs_left * moment.steps - moment.step
+        seconds_of_steps = steps_left * moment.seconds / moment.step
         self._write(
             phase="training",
             epoch=moment.epoch,
             step=moment.step,
             throughput=throughput,
-            seconds_left=steps_left * moment.seconds / moment.step
-            + epochs_left * self._between,
+            seconds_left=seconds_of_steps + epochs_left * self._between,
             cpu_percent=self._cpu_percent(),
             gpu_percent=self._session.gpu_percent(),
         )
@@ -100,9 +107,8 @@ class Reporter:
             # Callbacks, checkpoints and other work between the steps of two epochs.
             self._between = max(self._between, now - since - record.train_seconds)
         self._ended = now
-        left = (self._session.epochs - record.epoch) * (
-            record.train_seconds + self._between
-        )
+        epochs_left = self._session.epochs - record.epoch
+        left = epochs_left * (record.train_seconds + self._between)
         self._write(
             phase="training",
             epoch=record.epoch,
@@ -117,7 +123,8 @@ class Reporter:
         used = time.process_time()
         now = time.monotonic()
         (before, then), self._used = self._used, (used, now)
-        return 100 * (used - before) / max(now - then, 1e-9) / len(granted())
+        seconds = max(now - then, 1e-9)
+        return 100 * (used - before) / seconds / len(granted())
 
     def _write(self, **changes: Any) -> None:
         self._last = self._last.model_copy(update={**changes, "updated": time.time()})

@@ -96,7 +96,8 @@ def save_model(folder: RunFolder, trainer: Trainer) -> str | None:
 def _half(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path` with the suffix that frameworks require; remove it afterwards."""
     half = path.with_name(f".half.{path.name}")
-    half.unlink(missing_ok=True)  # frameworks would write through a link
+    # Frameworks would write through a link.
+    half.unlink(missing_ok=True)
     try:
         yield half
     finally:
@@ -151,7 +152,8 @@ class BestKeeper:
 
     def _consider(self, epoch: int, value: float) -> None:
         better = self._trainer.sense.better
-        assert better  # the task's first metric has one
+        # The task's first metric has one.
+        assert better
         if not improves(value, self._best, better):
             return
         # A job that was requeued may run while an older one still writes.
@@ -161,13 +163,13 @@ class BestKeeper:
             with _half(file) as half:
                 self._trainer.file.save(str(half))
                 os.replace(half, file)
-            self._folder.write_best_record(
-                BestRecord(
-                    epoch=epoch,
-                    metric=self._metric,
-                    value=value,
-                )
+            best = BestRecord(
+                epoch=epoch,
+                metric=self._metric,
+                value=value,
             )
+            # After the file: a record of a model that is not there would be believed.
+            self._folder.write_best_record(best)
             self._best = value
         except Exception as error:
             # An error of the disk or of the user's classes must not stop the run.
@@ -200,7 +202,9 @@ def result_of(
     # The first epoch warms caches up; a resumed one is that of two processes.
     steady = [record for record in records[1:] if not record.resumed]
     seconds = sum(record.train_seconds for record in steady)
-    timing = session.timer.record(session) if session.timer else None
+    timing = None
+    if session.timer:
+        timing = session.timer.record(session)
     if timing is None:
         best = best_epoch(records, metric, session.trainer.sense)
         throughput = None
@@ -218,7 +222,19 @@ def result_of(
         # Its model has hardly learned, so it says nothing of quality.
         samples = timing.steps * len(split.train) / session.steps
         quality = {"throughput": samples / timing.seconds}
-    gpus = [usage.gpu_uses(rank) for rank, usage in enumerate(usages)]
+    gpus: list[GpuUse] = []
+    gpu_percent: list[float] = []
+    processes: list[ProcessUse] = []
+    nodes: list[NodeUse] = []
+    for rank, usage in enumerate(usages):
+        uses = usage.gpu_uses(rank)
+        gpus += uses
+        percent = mean_percent(uses)
+        if percent is not None:
+            gpu_percent.append(percent)
+        processes.append(ProcessUse(rank=rank, cpu_seconds=usage.cpu_seconds))
+        if usage.node:
+            nodes.append(NodeUse(rank=rank))
     return Result(
         **fields_of_point(point),
         communication=session.group.communication,
@@ -255,15 +271,10 @@ def result_of(
         initial_statistics=session.initial_statistics,
         peak_memory_bytes=[int(usage.peak_memory) for usage in usages],
         cpu_percent=[usage.cpu_percent for usage in usages],
-        gpu_percent=[
-            percent for uses in gpus if (percent := mean_percent(uses)) is not None
-        ],
-        gpus=[use for uses in gpus for use in uses],
-        processes=[
-            ProcessUse(rank=rank, cpu_seconds=usage.cpu_seconds)
-            for rank, usage in enumerate(usages)
-        ],
-        nodes=[NodeUse(rank=rank) for rank, usage in enumerate(usages) if usage.node],
+        gpu_percent=gpu_percent,
+        gpus=gpus,
+        processes=processes,
+        nodes=nodes,
         usage_of=session.usage_of,
         flops_per_sample=flops.per_sample,
         flops_uncounted=list(flops.uncounted),
@@ -284,12 +295,17 @@ def mean_percent(uses: Sequence[GpuUse]) -> float | None:
 def best_epoch(records: list[EpochRecord], metric: str, sense: Sense) -> EpochRecord:
     """Return the first evaluated epoch with the best metric. Values that are not finite are ignored."""
     assert sense.better
-    evaluated = [record for record in records if record.validation]
-    finite = [
-        record for record in evaluated if math.isfinite(record.validation[metric])
-    ]
-    better = sense.better
-    return max(
-        finite or evaluated[-1:],
-        key=lambda record: gain(record.validation[metric], better),
-    )
+    best: EpochRecord | None = None
+    best_value: float | None = None
+    last = None
+    for record in records:
+        if not record.validation:
+            continue
+        last = record
+        value = record.validation[metric]
+        if improves(value, best_value, sense.better):
+            best, best_value = record, value
+    # Of a run that diverged from the first epoch on, the last one.
+    found = best or last
+    assert found
+    return found

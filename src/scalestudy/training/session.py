@@ -95,7 +95,8 @@ class Session:
         (names,) = self.group.gather([np.array([host], f"S{LONGEST_HOST}")])
         self.hosts = {name.decode() for name in names.tolist()}
         self.epochs = point.train.epochs
-        self.steps = len(list(batches(len(split.train), point.update_batch)))
+        steps = list(batches(len(split.train), point.update_batch))
+        self.steps = len(steps)
         with clock.phase("build"):
             self.rates = rates_of(point, self.steps)
             self.trainer = engine.trainer(point, prepared, self.rates, joined)
@@ -133,7 +134,9 @@ class Session:
             for first, step in itertools.product(self.trainer.phases, sizes.values()):
                 self.clock.heartbeat.enter("compile")
                 call = self._loader.read(self.split.train, [step], first, epoch=0)
-                float(self.trainer.train(call))  # waits until it is computed
+                losses = self.trainer.train(call)
+                # As a number, for which the host waits until it is computed.
+                float(losses)
             self.trainer.state.assign(before)
 
     @property
@@ -288,10 +291,10 @@ class Session:
             yield
             return
         trainer = self.trainer
-        fresh = (
-            self.point.train.batch_norm == "fresh"
-            and trainer.state.momentum is not None
-        )
+        fresh = self.point.train.batch_norm == "fresh"
+        # Without moving statistics there is nothing to compute afresh.
+        if fresh and trainer.state.momentum is None:
+            fresh = False
         with ExitStack() as stack:
             with self.clock.phase("evaluation"):
                 # Until now each worker has moved statistics of its own.
@@ -372,15 +375,14 @@ class Session:
                 self.updates += call[0].steps
                 heartbeat.step(epoch + 1, counters.step, "callbacks")
                 callbacks.batch_end(counters.step - 1)
-                watch(
-                    Moment(
-                        epoch + 1,
-                        counters.step,
-                        self.steps,
-                        counters.samples,
-                        counters.seconds,
-                    )
+                moment = Moment(
+                    epoch + 1,
+                    counters.step,
+                    self.steps,
+                    counters.samples,
+                    counters.seconds,
                 )
+                watch(moment)
                 if self.timer and self.timer.ends(
                     call,
                     losses,
@@ -395,11 +397,10 @@ class Session:
             counters.stop(self.clock)
         self.elapsed += counters.seconds
         with self.clock.phase("exchange"):
-            mean = (
-                float(self.group.host_sum(np.array([counters.loss]))[0])
-                / counters.samples
-            )
+            (loss,) = self.group.host_sum(np.array([counters.loss])).tolist()
+        mean = loss / counters.samples
         not_finite = None
+        # Looked for only then: it reads all weights from the device.
         if not math.isfinite(mean) and self.group.rank == 0:
             not_finite = self.trainer.state.not_finite()
         record = EpochRecord(
@@ -440,7 +441,9 @@ class Session:
         return evaluated
 
     def _rate(self) -> float:
+        # None where the rate follows the table.
         rate = self.trainer.rate
         if rate is not None:
             return rate
-        return float(self.rates[min(self.updates, len(self.rates)) - 1])
+        last = min(self.updates, len(self.rates)) - 1
+        return float(self.rates[last])

@@ -59,7 +59,9 @@ def sum_over_workers(
         heartbeat.enter("evaluation")
         sums = [a + b for a, b in zip(sums, compute(call), strict=True)]
     arrays = trainer.arrays(sums)
-    flat = group.host_sum(np.concatenate([np.ravel(part) for part in arrays]))
+    # As one array: each sum over processes waits for the slowest of them.
+    mine = np.concatenate([np.ravel(part) for part in arrays])
+    flat = group.host_sum(mine)
     ends = np.cumsum([np.size(part) for part in arrays])
     totals = []
     for piece, part in zip(np.split(flat, ends[:-1]), arrays, strict=True):

@@ -80,10 +80,12 @@ class StepTimer:
 
         `pause` waits for the device and pauses the timer, and `spent` returns its seconds.
         """
+        steps = call[0].steps
+        # Kept as they are: to convert them would wait for the device.
         if self._steps < PROVING_STEPS:
-            self._losses.append((losses, call[0].steps * call[0].total))
+            self._losses.append((losses, steps * call[0].total))
         self._calls += 1
-        self._steps += call[0].steps
+        self._steps += steps
         if self._next == self._calls:
             with pause():
                 self._check(spent())
@@ -101,6 +103,7 @@ class StepTimer:
         if self._group.rank == 0:
             mine[:] = self._is_warm(seconds), pace
         warm, pace = self._group.host_sum(mine).tolist()
+        # Each check waits for the device, so that they become rarer.
         if not warm:
             self._next = 2 * self._calls
             return
@@ -125,7 +128,8 @@ class StepTimer:
 
     def evaluate(self, session: Training) -> dict[str, float]:
         """Evaluate once, and once more if the training does: the first evaluation compiles."""
-        for _ in range(min(2, _evaluations(session))):
+        most = min(2, _evaluations(session))
+        for _ in range(most):
             began = time.perf_counter()
             found = session.measure(session.split.validation)
             self._evaluations.append(time.perf_counter() - began)

@@ -147,10 +147,9 @@ class FitMeasure:
             rows = 1.0
             if seen is not None and seen.samples:
                 rows = seen.samples
+                # Each process knows the sum over all.
                 if seen.shared:
-                    rows /= (
-                        self._workers.processes
-                    )  # each process knows the sum over all
+                    rows /= self._workers.processes
             value = float(logs[self._quality])
             self._workers.quality(
                 self._quality,

@@ -46,9 +46,9 @@ def join_mirrored(
         UserError: If there are fewer devices than workers.
     """
     strategy = tf.distribute.MirroredStrategy(devices_of(workers, device))
-    group = TensorGroup(
-        communication="nccl" if device == "gpu" else "ring"
-    )  # MirroredStrategy's own choice
+    # MirroredStrategy's own choice.
+    chosen = "nccl" if device == "gpu" else "ring"
+    group = TensorGroup(communication=chosen)
     return Joined(group, MirroredReplicas(strategy, group, workers))
 
 

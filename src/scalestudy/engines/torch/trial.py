@@ -49,9 +49,8 @@ class TorchTrial(ExchangeTrial):
         import torch
         import torch.distributed as dist
 
-        zeros = torch.zeros(
-            max(1, size // 4), device=_place(device)
-        )  # sums of zeros stay finite
+        # Sums of zeros stay finite, however often they are summed.
+        zeros = torch.zeros(max(1, size // 4), device=_place(device))
 
         def call() -> None:
             for _ in range(count):
