@@ -101,6 +101,7 @@ def follow(path: Path, listener: Listener, *, until_one_ends: bool = False) -> O
         most = len(overview.open)
     with listener.following(overview):
         while overview.open and len(overview.open) >= most:
+            # The queue itself is asked at longer intervals; see `launch/polling.py`.
             time.sleep(pause(time.monotonic() - started))
             started = time.monotonic()
             overview = _look(path, overview)
@@ -137,6 +138,7 @@ def follow_launcher(
 
     def shown() -> Overview:
         upcoming = tuple(point.name for point in todo if point.name in waiting)
+        # An earlier failure of a point that is run again would look like a new one.
         return replace(with_turns(overview, waiting), upcoming=upcoming)
 
     def look(names: Sequence[str] | None = None) -> None:

@@ -175,6 +175,7 @@ def look_at_data(
         planned = find_set(data, task_kind=kind, base=base)
         for note in planned.left_out:
             listener.note(f"{data.source}: {note}")
+        # Whether a set that is not prepared suits the points is known only once it is read.
         done = planned.prepared()
         if done is None:
             continue

@@ -243,6 +243,7 @@ def reported(
             "Run the study again. Its results are lost.",
         )
     result = StudyResult(StudyFolder.open(request.target), overview)
+    # The runs are kept, whatever becomes of their report.
     try:
         if report:
             listener.reported(result.store, result.findings, result.report())
@@ -336,6 +337,7 @@ def _submit(
     if not points:
         return taken
     try:
+        # Two submissions at once would submit the same points.
         with folder.lock():
             take_steps(plan.launcher.start(folder, list(ready.values()), options), step)
     finally:

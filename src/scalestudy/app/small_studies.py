@@ -127,7 +127,10 @@ def _task_for(
     if findings.understood:
         notes.insert(0, f"{source}: {findings.understood}")
     task, size, batch = SMALL_TASKS[kind]
-    step = UNET_STEP if kind == "masks" else 1
+    step = 1
+    # Its skip connections need sides that can be halved without a remainder.
+    if kind == "masks":
+        step = UNET_STEP
     small = _not_enlarged(size, found.contents(), step)
     return (task, small, batch), tuple(notes)
 

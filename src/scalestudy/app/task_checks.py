@@ -138,6 +138,7 @@ def fetch_weights(
         notes = _build(point, prepared=prepared)
     for note in notes:
         listener.note(note)
+    # Only now: a build that failed is tried again.
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
 
@@ -215,6 +216,7 @@ def _cannot_build(point: Point, listener: Listener) -> bool:
 
 
 def _is_here(point: Point) -> bool:
+    # Its software is not this process's.
     if point.environment:
         return starts(point.environment)
     return engine_traits(point.engine).missing_software() is None

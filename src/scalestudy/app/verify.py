@@ -181,6 +181,7 @@ def _compare(
     on_read: OnRead,
 ) -> Verified:
     """Compare a file with its checksum; None accepts any content."""
+    # Before, since a data set may take minutes.
     on_read(file.name)
     try:
         now = file_checksum(file)

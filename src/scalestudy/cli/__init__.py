@@ -1,5 +1,6 @@
 """The command line: parse, call, print."""
 
+# Commands import what takes long where they need it, so that --help and completion load nothing heavy.
 import io
 import os
 import sys
@@ -67,6 +68,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode=None,
+    # Errors are ours; see `main`.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -106,6 +108,7 @@ def _options(
 @cache
 def _command_line() -> Any:
     """All commands with their options; made once, since Python may call `main` often."""
+    # Typer reads the signatures of all commands for it.
     return typer.main.get_command(app)
 
 
@@ -162,5 +165,6 @@ def _open_missing_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             stream = open(os.devnull, mode)  # noqa: SIM115 (takes the lowest free number, which is its own)
+            # Python's own files are not: children would find the number free.
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)

@@ -40,6 +40,7 @@ from scalestudy.cli.options import (
 from scalestudy.cli.printing import err, out, show_document
 from scalestudy.util.errors import UserError
 from scalestudy.util.targets import refuse_target
+from scalestudy.util.text import count_noun
 
 
 def _share(text: str | float) -> float:
@@ -261,7 +262,7 @@ def proposal_command(
     options = RequestOptions(plan.runs, seeds, strategy, workers, charge, unit, reserve)
     page = propose(opened, panel, options, plan)
     if page.gaps:
-        items = "1 item" if len(page.gaps) == 1 else f"{len(page.gaps)} items"
+        items = count_noun(len(page.gaps), "item")
         note = f"Not on the page: {items} that {panel} asks for. See its last part."
         err().print(note, markup=False)
     show_document(lambda: page.document, form, file, {})
@@ -334,6 +335,7 @@ def recipe_command(
     from scalestudy.util.targets import write_named
 
     asked = request_of(study, folder)
+    # Not among the study's own results: trials have other settings.
     request = replace(
         asked, target=folder or default_folder(study, f"{asked.study.name}-recipe")
     )

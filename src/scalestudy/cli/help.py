@@ -77,6 +77,7 @@ KINDS = {
     "float range": "X",
 }
 """Words for the types of values whose options have none of their own."""
+# Options whose value is above 0 have min=1e-09.
 RANGES = (
     (re.compile(r"\bx>=1e-09\b"), "above 0"),
     (re.compile(r"\bx>=(\S+?)(?=[];])"), r"at least \1"),

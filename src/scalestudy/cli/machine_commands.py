@@ -88,6 +88,7 @@ def check_command(
 
             nonlocal shown
             status.update(escape(text))
+            # In a file there is no line to redraw: each text once.
             if not console.is_terminal and text != shown:
                 console.print(text, markup=False)
             shown = text
@@ -267,6 +268,7 @@ def docs_command(
             console.print(f"{name:<{width}}  {title}", markup=False)
         return
     text = page_text(page)
+    # As Markdown, for another program.
     if not console.is_terminal:
         print(text, end="")
         return

@@ -99,6 +99,7 @@ def predict_command(
     """
     from scalestudy.features.model import predict as prediction
 
+    # Before the model is loaded, which takes seconds.
     refuse_target(out_folder, [model, *images], force=force)
     trained, terminal = _found(model, point, weights, task, environment)
     wanted = prediction.Wanted(tuple(images), out_folder, overlay, device, force)
@@ -350,7 +351,10 @@ def prepare_data_command(
 
     terminal = Terminal()
     settings, kind, base, built = data_settings_of(what, image_size, cache, terminal)
-    within = (built[0].launch if built else LaunchSettings()).progress_timeout
+    launch = LaunchSettings()
+    if built:
+        launch = built[0].launch
+    within = launch.progress_timeout
     for data in settings:
         folder, split, training = prepare_data(data, kind, base, terminal, within)
         out().print(
@@ -396,7 +400,9 @@ def data_settings_of(
             f"--image-size {given}",
             "Give a height and a width.",
         ) from None
-    place = str(cache) if cache else None
+    place = None
+    if cache:
+        place = str(cache)
     data = DataSettings(
         source=what,
         image_size=image_size,

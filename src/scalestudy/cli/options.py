@@ -230,8 +230,8 @@ def plan_given(
     """
     from scalestudy.config.parse import load_study
 
-    named_file = given is not None and given.is_file()
-    if given is not None and named_file:
+    # The file may have been edited since: a plan changes no run.
+    if given is not None and given.is_file():
         plan = load_study(given).plan
     else:
         plan = opened.study.plan
@@ -312,6 +312,7 @@ def newest_study() -> Path:
     here = Path()
     if (here / "study.json").is_file():
         return here
+    # Beside a study file, and in a folder of results.
     records = [*here.glob("studies/*/study.json"), *here.glob("*/study.json")]
     known = [record for record in records if record.is_file()]
     if not known:

@@ -153,6 +153,7 @@ class PointsTable:
 
         most = min(len(self.rows), self.height)
         whole = laid(most)
+        # Without a height, rich crops no lines, which are to be counted.
         unlimited = options.update(height=None)
         # Names and reasons may wrap, so how many rows fit is known only once they are laid out.
         while most > FEWEST_ROWS:
@@ -215,6 +216,7 @@ def _window(rows: Sequence[PointLine], height: int) -> Sequence[PointLine]:
     if len(rows) <= height:
         return rows
     states = [row.state for row in rows]
+    # What runs is what the user looks for, else what is next.
     current = _first_of(("running",), states)
     if current is None:
         current = _first_of(OPEN, states)

@@ -151,6 +151,7 @@ def print_error(error: ScalestudyError) -> None:
         ("", error.action),
     )
     console.print(Text("Error", style="bold red"))
+    # As Text, not markup: a path or a value may hold brackets.
     for label, text in rows:
         start = "  "
         if label:
@@ -171,6 +172,7 @@ def usage_error(error: Exception) -> UserError | None:
         return None
     wrong: Any = error
     ctx, option = wrong.ctx, getattr(wrong, "option_name", None)
+    # Click's own sentence becomes a part of ours.
     received = wrong.format_message().rstrip(".").removeprefix("Got ")
     received = received[:1].lower() + received[1:].replace("Value error, ", "")
     if ctx is None:
@@ -256,6 +258,7 @@ def _written(text: str) -> str | None:
     try:
         # Paths and values in it concern nobody else on the machine.
         handle, name = tempfile.mkstemp(".txt", "scalestudy-bug-")
+        # The traceback may quote a text that UTF-8 cannot encode: perhaps that is the bug.
         with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{head}command: {sys.argv!r}\n{text}")
     except OSError:

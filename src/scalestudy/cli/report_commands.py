@@ -154,6 +154,7 @@ def report_command(
     )
     console = out()
     if form == "html" and file is None:
+        # Only a study has a folder for its page.
         if opened is None:
             received = "--from without it" if source else "a shared file without it"
             raise UserError(
@@ -283,6 +284,7 @@ def _findings(
         opened = open_study(study)
         plan = plan_given(study, opened, **planned)
         findings = read_study(opened, plan=plan, target_quality=target_quality)
+    # Refused rather than ignored: the user expects an effect.
     if any(options):
         raise UserError(
             "--from FILE",
@@ -414,6 +416,7 @@ def export_command(
         raise UserError("--to tensorboard or --to mlflow", "neither", "Choose one.")
     if target is None:
         raise UserError("a folder for the runs", "none", "Name one: --out DIR")
+    # The address of an MLflow server is no path.
     if "://" not in target:
         refuse_target(Path(target), [study])
     opened = open_study(study)

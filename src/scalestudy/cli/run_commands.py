@@ -108,6 +108,7 @@ def run_study_command(
     if dry_run:
         print_dry_run(request, options, limits, until or "decided")
         return
+    # With the options of this call: without --out, for example, it would run into another folder.
     resume = _resume_command(
         study,
         {
@@ -149,6 +150,7 @@ def run_study_command(
         err().print(text, markup=False)
         raise typer.Exit(130) from None
     finally:
+        # Else a browser would load it again for ever.
         page.end()
     # Nothing was left to run.
     if show and not page.was_shown:
@@ -395,6 +397,7 @@ def launch_command(
     if cpus_per_worker is not None:
         keys["cpus_per_worker"] = cpus_per_worker
     words = script_arguments(script, arguments or [])
+    # Under torchrun, srun or mpirun, this process is one of the workers.
     place = resolve(os.environ)
     if place.size > 1:
         if workers is not None or seeds > 1:

@@ -142,6 +142,7 @@ def status_command(
 
     console, opened = out(), open_study(study)
     shown = open_page if browser else None
+    # In a terminal, a view in place; else a line for each run that ends.
     if live and form == "table" and console.is_terminal:
         from scalestudy.cli.points_table import overview_table
         from scalestudy.features.live_status import show
@@ -172,6 +173,7 @@ def render_overview(overview: "Overview", *, every: bool) -> "RenderableType":
 
     if every or len(overview.points) <= MANY:
         return overview_table(overview, 2 * len(overview.points))
+    # The finest groups that still fit a screen.
     for axes in (all_but_seeds(overview), ["strategy", "workers"]):
         groups = group_points(overview, axes)
         if len(groups) <= MANY:
@@ -231,6 +233,7 @@ def logs_command(
     from scalestudy.launch.logs import log_files
     from scalestudy.launch.study_status import study_status
 
+    # A point after the study is an easy mistake.
     if context.args:
         raise UserError(
             "one study",

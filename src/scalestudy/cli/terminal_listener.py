@@ -40,6 +40,7 @@ class Terminal(Listener):
 
     def note(self, text: str) -> None:
         """Print on standard error."""
+        # Standard output is for results, which may be read by a program.
         err().print(text, markup=False)
 
     def next_runs(self, text: str) -> None:
@@ -159,6 +160,7 @@ class Terminal(Listener):
         """Print the decision, and the path of the page."""
         from scalestudy.report.study_document import render_text
 
+        # The live page then leads to the report.
         if self.page:
             self.page.reported = True
         colour = self.console.is_terminal and not self.console.no_color

@@ -42,6 +42,7 @@ def expand(study: Study, **resources: Any) -> list[Point]:
         UserError: A combination is impossible; the error names the line.
     """
     strategies = [traits(name) for name in study.sweep.strategy]
+    # Before the points are made, of which there may be millions.
     _refuse_sweep(study, strategies)
     machine = Machine(**resources)
     points = []

@@ -255,7 +255,10 @@ class ResolvedTrain(TrainSettings):
     @property
     def step_batch(self) -> int:
         """Samples in a full step, of one worker or of all workers together (see `batch`)."""
-        return self.batch_size * (self.accumulate if self.batch == "per-worker" else 1)
+        # A global batch is divided into micro-batches, one of a worker is multiplied by them.
+        if self.batch == "per-worker":
+            return self.batch_size * self.accumulate
+        return self.batch_size
 
 
 class LaunchSettings(StoredSettings):
@@ -298,7 +301,6 @@ class LaunchSettings(StoredSettings):
     progress_timeout: Seconds = 600.0
     """Seconds without progress of a rank after which the run is stopped. While training, the limit is 20
     times the slowest step so far if that is less, but at least 120 s."""
-
     open_ports: bool = False
     """Whether the workers of a run on this machine may use its network, where others may reach their ports.
     By default they get a network of their own (`scalestudy docs reference/ports`), from which no other machine is
@@ -318,7 +320,9 @@ class LaunchSettings(StoredSettings):
         """Minimum bytes of a bucket of gradients; None if all gradients are one bucket."""
         if self.bucket_size == "all":
             return None
-        return bytes_of("32 MiB" if self.bucket_size == "auto" else self.bucket_size)
+        if self.bucket_size == "auto":
+            return bytes_of("32 MiB")
+        return bytes_of(self.bucket_size)
 
 
 class ResolvedLaunch(LaunchSettings):

@@ -19,6 +19,7 @@ from scalestudy.plugins.engines import engine_names
 from scalestudy.plugins.strategies import swept_names, working_names
 from scalestudy.util.registry import Registry
 
+# `wanted` is what messages say instead of the type; see `keys.wanted`.
 _SIZE = Field(
     pattern="^[1-9][0-9]{0,5} [KMG]iB$",
     json_schema_extra={"wanted": 'a size such as "32 MiB"'},

@@ -83,7 +83,8 @@ def deal_cores(
             left.remove(cpu)
 
     def near_and_granted(gpu: int) -> int:
-        return len(set(near[gpu]).intersection(granted))
+        both = set(near[gpu]).intersection(granted)
+        return len(both)
 
     every_gpu = range(len(near))
     # The GPU with the fewest near CPUs chooses first; distant CPUs are assigned only after all near ones.

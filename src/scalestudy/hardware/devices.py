@@ -47,7 +47,8 @@ class Gpu:
 @functools.cache
 def gpus() -> int:
     """Return how many GPUs this process may use, by NVML and CUDA_VISIBLE_DEVICES; 0 without a driver."""
-    return len(visible_gpus(os.environ))
+    usable = visible_gpus(os.environ)
+    return len(usable)
 
 
 def gpus_of_node() -> int:
@@ -63,7 +64,8 @@ def gpus_of_node() -> int:
 
 def lowest_capability() -> tuple[int, int] | None:
     """Return the lowest compute capability among the usable GPUs; None if NVML provides none."""
-    known = [gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability]
+    usable = visible_gpus(os.environ)
+    known = [gpu.capability for gpu in usable if gpu.capability]
     return min(known, default=None)
 
 
@@ -164,6 +166,7 @@ def _instances(nvml: Library, handle: Handle, whole: Gpu) -> list[Gpu]:
         # Slots for instances may be empty.
         if part is None:
             continue
+        # CUDA_VISIBLE_DEVICES names instances by UUID alone.
         uuid = ask(nvml, "nvmlDeviceGetUUID", part)
         if uuid is None:
             continue
@@ -226,9 +229,10 @@ def _find(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
     if name.startswith("MIG-"):
         return _find_instance(name, gpus)
     if name.startswith("GPU-"):
-        gpu = _only([gpu for gpu in gpus if gpu.uuid.startswith(name)])
+        named = [gpu for gpu in gpus if gpu.uuid.startswith(name)]
     else:
-        gpu = _only([gpu for gpu in gpus if name == str(gpu.index)])
+        named = [gpu for gpu in gpus if name == str(gpu.index)]
+    gpu = _only(named)
     if gpu is None or gpu.instances is None:
         return gpu
     if not gpu.instances:
@@ -272,11 +276,12 @@ def dealt(
     if environment.get(VISIBLE):
         given = visible_names(environment)
     names = [gpu.uuid for gpu in gpus]
-    if not names or not all(names):
+    all_have_uuids = all(names)
+    if not names or not all_have_uuids:
         if given is None:
-            return list(map(str, places))
+            return [str(place) for place in places]
         names = given
-    if given is not None and len(given) == len(places) == 1:
+    if given is not None and len(given) == 1 and len(places) == 1:
         places = [0]
     chosen = []
     for place in places:

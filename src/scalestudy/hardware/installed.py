@@ -99,14 +99,19 @@ def _shadows(folder: str, own: Mapping[str, str], passed: Sequence[str]) -> bool
     # Without the driver's library, no GPU could be used at all.
     if Path(folder, DRIVER_LIBRARY).exists():
         return False
-    return any(own[name] not in passed for name in _held(folder, own))
+    for name in _held(folder, own):
+        if own[name] not in passed:
+            return True
+    return False
 
 
 def _held(folder: str, names: Collection[str]) -> list[str]:
+    # LD_LIBRARY_PATH often names folders that do not exist.
     try:
-        return sorted(set(os.listdir(folder)) & set(names))
+        there = set(os.listdir(folder))
     except OSError:
         return []
+    return sorted(there & set(names))
 
 
 def packages() -> dict[str, str]:
@@ -128,7 +133,9 @@ def environment_id() -> str:
     They are from the SHA-256 of the versions of Python and of all packages, and of ids of builds that have
     the same version (see `EngineTraits.build_id`).
     """
-    builds = {name: engine_traits(name).build_id() for name in engine_names()}
+    builds = {}
+    for name in engine_names():
+        builds[name] = engine_traits(name).build_id()
     return identify(packages(), builds)
 
 
@@ -147,7 +154,8 @@ def identify(versions: Mapping[str, str], builds: Mapping[str, str]) -> str:
         if name == "scalestudy":
             counted = _release(version)
         lines.append(f"{name}=={counted}")
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:ID_DIGITS]
+    digest = hashlib.sha256("\n".join(lines).encode())
+    return digest.hexdigest()[:ID_DIGITS]
 
 
 def _release(version: str) -> str:
@@ -159,7 +167,8 @@ def _release(version: str) -> str:
 
 def environment_name(variables: Mapping[str, str] | None = None) -> str:
     """Return the container image that this process runs in, or else the folder of its environment."""
-    variables = os.environ if variables is None else variables
+    if variables is None:
+        variables = os.environ
     return container_image(variables) or sys.prefix
 
 

@@ -207,6 +207,7 @@ class EngineTraits:
 
     def versions(self) -> dict[str, str]:
         """Installed versions of the packages that affect how it computes, by name."""
+        # Alternatives, such as tensorflow and tensorflow-cpu: those that are there.
         return installed_versions(self.packages)
 
     @property
@@ -279,6 +280,7 @@ def installed_engine() -> str:
     for engine in ENGINES.items():
         if engine.missing_software() is None:
             return engine.name
+    # On a login node no framework is installed, and studies are written there, too.
     return DEFAULT
 
 
@@ -334,6 +336,7 @@ def find_packages(file: Path) -> set[str]:
 
 def label_of(name: str) -> str:
     """Label of an engine; its name if it is not installed here."""
+    # A record may come from an installation with other packages.
     if name not in ENGINES:
         return name
     return engine_traits(name).label

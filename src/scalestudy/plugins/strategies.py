@@ -84,6 +84,7 @@ def is_synchronous(name: str) -> bool:
 def position(name: str) -> int:
     """Place of a strategy in tables and legends; unknown ones come last."""
     names = REGISTRY.names()
+    # As of imported numbers, whose strategies may have any name.
     if name not in names:
         return len(names)
     return names.index(name)

@@ -104,6 +104,7 @@ class Traits:
 
     def workers_at_once(self, workers: int) -> int:
         """Workers of one process that compute at the same time, each on its own device and cores."""
+        # One device computes its workers in turn; a process per worker has one.
         if self.one_process and not self.one_device:
             return workers
         return 1
@@ -113,6 +114,7 @@ class Traits:
         if self.stands_for is None:
             return self.name
         one, on_one_node, across = self.stands_for
+        # One worker exchanges nothing, wherever it runs.
         if workers == 1:
             return one
         if nodes == 1:

@@ -91,6 +91,7 @@ def write_record(path: Path, record: BaseModel, *, durable: bool = True) -> None
 
 
 def _text(record: BaseModel) -> str:
+    # Indented: people read records, too.
     return record.model_dump_json(indent=1) + "\n"
 
 

@@ -97,6 +97,8 @@ def _deciding(folder: Path, name: str) -> StoredRecord[Any]:
     return read_record(folder / name, DECIDING[name])
 
 
+# Readers and writers are made from a name and a model, since a run has some twenty small files that are all read
+# and written in the same way.
 def _reader(
     name: str, kind: type[AnyRecord]
 ) -> "Callable[[RunFolder], AnyRecord | None]":
@@ -271,6 +273,7 @@ class RunFolder:
 
     def refuse_other_job(self) -> None:
         """Raise RunError if this folder does not belong to the job that writes."""
+        # A run on this machine is protected by the lock of its study.
         if not self._submission:
             return
         record = read_record(self.path / "job.json", JobRecord).record
@@ -351,6 +354,7 @@ class RunFolder:
         """
         try:
             checksums = read_checksums(self.path)
+        # They are written at the end of a run.
         except FileNotFoundError:
             return []
         differing = []

@@ -259,6 +259,7 @@ class StudyFolder:
         parent = self.path / "points" / point_name
         try:
             names = os.listdir(parent)
+        # A point without runs has no folder.
         except OSError:
             return []
         runs = [RunFolder(parent / name) for name in names if NAME.fullmatch(name)]
