@@ -24,7 +24,13 @@ def lines_of(
 ) -> tuple[tuple[str | Cell, ...], ...]:
     """A row for each study, the newest first; links lead from the folder `beside` to the studies' pages."""
     lines = [_line(study, beside) for study in studies]
-    return tuple(sorted(lines, key=lambda line: str(line[-1]), reverse=True))
+    lines.sort(key=_when, reverse=True)
+    return tuple(lines)
+
+
+def _when(line: tuple[str | Cell, ...]) -> str:
+    """Return when the last run of a study's row ended; ISO dates sort as texts."""
+    return str(line[-1])
 
 
 def index_document(name: str, lines: tuple[tuple[str | Cell, ...], ...]) -> Document:
@@ -45,15 +51,19 @@ def _line(path: Path, beside: Path) -> tuple[str | Cell, ...]:
         overview = study_status(folder)
         findings = read_study(folder, overview=overview)
     except ScalestudyError as error:
+        # One damaged study must not keep the others from being listed.
         why = f"It cannot be read: {error.received}. {error.action}"
         return path.name, "", why, "", ""
     link = ""
     page = path / "report" / "report.html"
     if page.exists():
         link = Path(os.path.relpath(page.resolve(), beside.resolve())).as_posix()
-    done = sum(status.state == "done" for status in overview.points)
-    ends = [run.result.finished for run in findings.runs if run.result.finished]
-    when = max(ends, default="")[:16].replace("T", " ")
+    done = [status for status in overview.points if status.state == "done"]
+    last = ""
+    for run in findings.runs:
+        last = max(last, run.result.finished or "")
+    when = last[:16].replace("T", " ")
     question = folder.study.description or folder.study.title or ""
-    runs = f"{done} of {len(overview.points)}"
-    return Cell(path.name, link=link), question, findings.advice.headline, runs, when
+    runs = f"{len(done)} of {len(overview.points)}"
+    name = Cell(path.name, link=link)
+    return name, question, findings.advice.headline, runs, when

@@ -38,10 +38,10 @@ def about(findings: Findings) -> list[str]:
             bases[row.basis] = None
     for basis in bases:
         sentences.append(f"Their speed-up is the ratio of {_BASES[basis]}.")
-    unseeded = sum(run.result.seed is None for run in imported)
+    unseeded = [run for run in imported if run.result.seed is None]
     if unseeded:
         sentences.append(
-            f"The seeds of {unseeded} of them are unknown, so their qualities are compared unpaired."
+            f"The seeds of {len(unseeded)} of them are unknown, so their qualities are compared unpaired."
         )
     return sentences
 
@@ -49,8 +49,10 @@ def about(findings: Findings) -> list[str]:
 def unknown_hours(findings: Findings) -> list[str]:
     """Return what intervals of speed-ups assume on hours, in a sentence; empty if no row has repeats."""
     rates = findings.measures.rate
-    if not any(len(values) > 1 for values in rates.values.values()):
+    repeated = [values for values in rates.values.values() if len(values) > 1]
+    if not repeated:
         return []
+    # Variances are of logarithms of rates, where a small deviation is a relative one.
     allowed = math.sqrt(rates.rounds.between.value)
     return [
         "It is not known which runs shared an hour, so intervals of speed-ups allow for rows that differ by"

@@ -48,8 +48,35 @@ def by_point(rows: Sequence[ParsedRow]) -> list[list[ParsedRow]]:
     """Group rows by strategy, workers, seed and swept values, in order."""
     groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
     for row in rows:
-        groups[*row.point, *map(repr, row.swept.items())].append(row)
+        settings = map(repr, row.swept.items())
+        groups[*row.point, *settings].append(row)
     return list(groups.values())
+
+
+def by_point_and_cells(
+    rows: Sequence[ParsedRow], names: Sequence[str]
+) -> list[list[ParsedRow]]:
+    """Group rows by strategy, workers, seed and the texts of these columns, in order."""
+    groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
+    for row in rows:
+        settings = [str(row.cell(name)) for name in names]
+        groups[*row.point, *settings].append(row)
+    return list(groups.values())
+
+
+def of_several_rows(groups: Sequence[list[ParsedRow]]) -> list[list[ParsedRow]]:
+    """Return the groups of two rows and more."""
+    return [group for group in groups if len(group) > 1]
+
+
+def cells_of(rows: Sequence[ParsedRow], name: str) -> list[Any]:
+    """Return the cells of a column; None where a row has none."""
+    return [row.cell(name) for row in rows]
+
+
+def values_of(rows: Sequence[ParsedRow], role: str) -> list[Any]:
+    """Return the values of a role; None where a row has none."""
+    return [row.values.get(role) for row in rows]
 
 
 def parse_rows(
@@ -82,12 +109,16 @@ def _value(role: str, cell: Any, factor: float) -> Any:
     if role == "strategy":
         return printable_name(str(cell).strip())
     number = number_of(cell)
-    if number is None and role == "quality" and isinstance(cell, str):
-        number = number_of(cell.rstrip().removesuffix("%"))
-    if number is None and role in TIMES and isinstance(cell, str):
-        number, factor = _clock_time(cell), 1.0
-    why = "which is not a number"
-    if number is not None:
+    if number is None and isinstance(cell, str):
+        if role == "quality":
+            number = number_of(cell.rstrip().removesuffix("%"))
+        elif role in TIMES:
+            # 1:02:03 is in hours, minutes and seconds, whatever unit the column's name states.
+            number = _clock_time(cell)
+            factor = 1.0
+    if number is None:
+        why = "which is not a number"
+    else:
         why = _objection(role, number * factor)
     if number is None or why:
         raise ValueError(f"{role} is {printable_name(str(cell).strip())}, {why}")
@@ -112,12 +143,15 @@ def _objection(role: str, number: float) -> str:
 
 
 def _objection_to_count(role: str, number: float) -> str:
-    # Beyond 2**53 a float no longer holds every whole number.
+    objection = "which is not a count"
+    # Beyond 2**53 a float no longer holds every whole number, and `int` of infinity raises.
     is_whole = abs(number) < 2**53 and number == int(number)
-    in_range = role not in COUNTS or 0 < number < MOST
-    if is_whole and in_range:
-        return ""
-    return "which is not a count"
+    if not is_whole:
+        return objection
+    # A seed and the number of an epoch may be 0, a count may not.
+    if role in COUNTS and not 0 < number < MOST:
+        return objection
+    return ""
 
 
 def _clock_time(cell: str) -> float | None:
@@ -125,15 +159,18 @@ def _clock_time(cell: str) -> float | None:
     match = _CLOCK_TIME.fullmatch(cell.strip())
     if match is None:
         return None
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    days, hours, minutes, seconds = [float(part or 0) for part in match.groups()]
+    all_hours = days * 24 + hours
+    all_minutes = all_hours * 60 + minutes
+    return all_minutes * 60 + seconds
 
 
 def number_of(cell: Any) -> float | None:
     """Return a cell as a number; None if it is none."""
     if isinstance(cell, str) and _IN_THOUSANDS.fullmatch(cell.strip()):
         cell = cell.replace(",", "")
-    if isinstance(cell, bool):  # float(True) would be 1
+    # `true` of JSON is no number, but float(True) would be 1.
+    if isinstance(cell, bool):
         return None
     try:
         return float(cell)

@@ -109,15 +109,14 @@ OF_EPOCHS = ("epoch", "loss", "validation_loss", "learning_rate")
 OF_RUNS = ("samples_processed",)
 """Roles of files with a row for each run: in rows of epochs, they may be of the epoch or since the start."""
 TIMES = ("training_seconds", "epoch_seconds")
-_LENGTHS = {
-    "ms msec millisecond milliseconds": 1e-3,
-    "s sec secs second seconds": 1.0,
-    "min mins minute minutes": 60.0,
-    "h hr hrs hour hours": 3600.0,
-    "hh:mm:ss h:m:s h:mm:ss": 1.0,
-}
-UNITS = {"": 1.0} | {
-    name: length for names, length in _LENGTHS.items() for name in names.split()
+UNITS = {
+    "": 1.0,
+    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+    # Clock times become seconds where the cells are read.
+    **dict.fromkeys(("hh:mm:ss", "h:m:s", "h:mm:ss"), 1.0),
 }
 """Units of time in seconds; a name may end in one, in brackets or as its last word."""
 BATCHES = ("batch_size", "batch")
@@ -166,6 +165,7 @@ def options_of(
     """
     pairs = {}
     for text in columns:
+        # Names of columns may hold a further `=`, roles may not.
         role, _, name = text.partition("=")
         if not name or role not in NAMES:
             wanted = f"--column ROLE=NAME, with one of the roles {', '.join(NAMES)}"
@@ -174,7 +174,10 @@ def options_of(
     accepted = None
     try:
         if margin is not None:
-            accepted = QualityMargin.parse(margin if "%" in margin else float(margin))
+            stated: str | float = margin
+            if "%" not in margin:
+                stated = float(margin)
+            accepted = QualityMargin.parse(stated)
     except ValueError:
         wanted = "a number above 0 in units of the metric, or a percentage"
         raise UserError(wanted, repr(margin), "Correct --quality-margin.") from None
@@ -190,7 +193,9 @@ class ImportedColumn(NamedTuple):
 
 def listed(names: Sequence[str]) -> str:
     """Return the names of columns for a message."""
-    shown = [printable_name(name) or "one without a name" for name in names[:20]]
+    shown = []
+    for name in names[:20]:
+        shown.append(printable_name(name) or "one without a name")
     return f"the columns {', '.join(shown)}"
 
 
@@ -232,10 +237,15 @@ def find_columns(
 def _named(role: str, free: Sequence[str]) -> str | None:
     """Return the column whose name means a role; None if there is none."""
     for names in (NAMES[role], VAGUE.get(role, ())):
-        fitting = [name for name in free if _split_unit(name, role, names)[0] in names]
+        fitting = []
+        for name in free:
+            base, _ = _split_unit(name, role, names)
+            if base in names:
+                fitting.append(name)
         if len(fitting) > 1:
-            both = ", ".join(repr(printable_name(name)) for name in fitting)
-            action = f"Choose one: --column {role}={printable_name(fitting[0])}"
+            shown = [printable_name(name) for name in fitting]
+            both = ", ".join(map(repr, shown))
+            action = f"Choose one: --column {role}={shown[0]}"
             raise UserError(f"one column for {role}", both, action)
         if fitting:
             return fitting[0]
@@ -244,9 +254,11 @@ def _named(role: str, free: Sequence[str]) -> str | None:
 
 def _factor(name: str, role: str) -> float:
     """Return the unit of a column in seconds."""
-    unit = _split_unit(name, role, (*NAMES[role], *VAGUE.get(role, ())))[1]
+    names = (*NAMES[role], *VAGUE.get(role, ()))
+    _, unit = _split_unit(name, role, names)
     if unit not in UNITS:
-        wanted, seen = "a time in ms, s, min, h", f"the column {printable_name(name)!r}"
+        wanted = "a time in ms, s, min, h"
+        seen = f"the column {printable_name(name)!r}"
         raise UserError(wanted, seen, "Rename or convert that column.")
     return UNITS[unit]
 
@@ -261,10 +273,14 @@ def _split_unit(name: str, role: str, names: Sequence[str]) -> tuple[str, str]:
         inside = with_brackets[2].strip(" .").lower()
         return normalise(with_brackets[1]), inside.removeprefix("in ")
     start, _, unit = whole.rpartition("_")
+    # `time_s` ends in a unit, but the name `training_seconds` is whole.
     if whole in names or unit not in UNITS:
         return whole, ""
     base = start.removesuffix("_in")
-    return (base if base in names else f"{base}_time"), unit
+    # `train_min` leaves out that it is a time.
+    if base not in names:
+        base = f"{base}_time"
+    return base, unit
 
 
 def _refuse_parts_of_a_count(
@@ -285,7 +301,9 @@ def _refuse_parts_of_a_count(
 def metric_name(column: str) -> str:
     """Return the metric in a column: `accuracy` for `val_accuracy` and `Accuracy (%)`."""
     with_brackets = _BRACKETS.fullmatch(column.strip())
-    name = normalise(with_brackets[1] if with_brackets else column)
+    if with_brackets:
+        column = with_brackets[1]
+    name = normalise(column)
     for split in _SPLITS:
         if name.startswith(split):
             return name.removeprefix(split)
@@ -300,7 +318,11 @@ def is_of_validation(column: str) -> bool:
 def columns_of_metric(header: Sequence[str], metric: str) -> list[str]:
     """Return the columns of a metric, such as `accuracy` and `val_accuracy`."""
     wanted = normalise(metric)
-    return [name for name in header if wanted in (normalise(name), metric_name(name))]
+    found = []
+    for name in header:
+        if wanted in (normalise(name), metric_name(name)):
+            found.append(name)
+    return found
 
 
 def quality_column(header: Sequence[str], metric: str | None) -> str | None:
@@ -322,7 +344,7 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
             )
     else:
         candidates = _known_metrics(header)
-    fitting = [name for name in candidates if is_of_validation(name)] or candidates
+    fitting = list(filter(is_of_validation, candidates)) or candidates
     if len(fitting) > 1:
         action = f"Choose one: --metric {printable_name(fitting[0])}"
         raise UserError("one column for the quality", listed(fitting), action)
@@ -333,7 +355,9 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
 
 def _known_metrics(header: Sequence[str]) -> list[str]:
     """Return the columns of metrics to maximise; without any, those of errors, else of validation losses."""
-    gains, errors, losses = [], [], []
+    gains = []
+    errors = []
+    losses = []
     for name in header:
         metric = metric_name(name)
         better = known(metric).better
@@ -343,6 +367,7 @@ def _known_metrics(header: Sequence[str]) -> list[str]:
             errors.append(name)
         elif better == "lower" and is_of_validation(name):
             losses.append(name)
+    # A task reports several of its metrics, of which people compare the one to maximise.
     return gains or errors or losses
 
 

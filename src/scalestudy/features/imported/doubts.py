@@ -34,15 +34,23 @@ def refuse_unclear_throughput(readings: Sequence[Reading]) -> None:
         growths = _growths(runs, per_worker=per_worker)
         if not growths:
             continue
-        column, source = printable_name(alike[0].throughput), alike[0].runs[0].source
-        where = source.file if source else ""
-        # The throughput of all workers rises with them, that of one does not.
-        if not per_worker and max(growths) <= FLAT:
+        column = printable_name(alike[0].throughput)
+        source = alike[0].runs[0].source
+        where = ""
+        if source:
+            where = source.file
+        # The throughput of all workers rises with them, that of one does not. All series must speak against the
+        # column's name: one that does not scale, beside one that does, is a slow strategy and no doubt.
+        least = min(growths)
+        most = max(growths)
+        if not per_worker and most <= FLAT:
             wanted = f"{column} that rises with the workers, as the throughput of all of them does"
-            growth, other = max(growths), "one worker"
-        elif per_worker and min(growths) >= RISING:
+            growth = most
+            other = "one worker"
+        elif per_worker and least >= RISING:
             wanted = f"{column} that does not rise with the workers, as the throughput of one worker"
-            growth, other = min(growths), "all of them"
+            growth = least
+            other = "all of them"
         else:
             continue
         seen = f"{where}: {growth:.2f} times as much on the most as on the fewest, as that of {other}"
@@ -65,7 +73,9 @@ def _growths(runs: Sequence[Run], *, per_worker: bool) -> list[float]:
     growths = []
     for by_workers in series.values():
         if len(by_workers) > 1:
-            growths.append(by_workers[max(by_workers)] / by_workers[min(by_workers)])
+            on_most = by_workers[max(by_workers)]
+            on_fewest = by_workers[min(by_workers)]
+            growths.append(on_most / on_fewest)
     return growths
 
 
@@ -81,7 +91,9 @@ def refuse_mixed_units(runs: Sequence[Run]) -> None:
     shares: dict[str, list[tuple[float, Run]]] = defaultdict(list)
     percents: dict[str, list[tuple[float, Run]]] = defaultdict(list)
     for run in runs:
-        quality, metric = run.result.quality, run.result.metric
+        quality = run.result.quality
+        metric = run.result.metric
+        # Only what lies in [0, 1] is written as a share or in per cent; other metrics may well be .9 and 90.
         if quality is None or not known(metric).bounded:
             continue
         if 0 < quality <= 1:
@@ -90,9 +102,11 @@ def refuse_mixed_units(runs: Sequence[Run]) -> None:
             percents[metric].append((quality, run))
     for metric, percent_runs in percents.items():
         above = [quality for quality, _ in percent_runs]
-        low, high = min(above) / NEAR, max(above) * NEAR
+        low = min(above) / NEAR
+        high = max(above) * NEAR
         for share, one in shares[metric]:
-            if not low <= 100 * share <= high:
+            as_percent = 100 * share
+            if not low <= as_percent <= high:
                 continue
             percent, other = percent_runs[0]
             seen = f"{share:g} ({one.source}) and {percent:g} ({other.source})"

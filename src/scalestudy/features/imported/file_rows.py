@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +34,9 @@ class ImportedRow(NamedTuple):
     @property
     def place(self) -> str:
         """The row in words: `line 7`."""
-        return f"row {self.number}" if self.line is None else f"line {self.line}"
+        if self.line is None:
+            return f"row {self.number}"
+        return f"line {self.line}"
 
 
 @dataclass
@@ -80,7 +81,10 @@ def read_file_rows(path: Path) -> FileRows:
             f"{printable_name(path.name)}, which is none of these",
             action,
         )
-    found = _read_json(path) if ending == ".json" else _read_csv(path)
+    if ending == ".json":
+        found = _read_json(path)
+    else:
+        found = _read_csv(path)
     if not found.rows:
         raise UserError(
             "a table with rows",
@@ -105,16 +109,20 @@ def _read_csv(path: Path) -> FileRows:
         reader = csv.reader(StringIO(text, newline=""), delimiter=separator)
         lines = []
         for cells in reader:
-            lines.append(_Line(reader.line_num, [cell.strip() for cell in cells]))
+            stripped = [cell.strip() for cell in cells]
+            # A line of separators alone, as spreadsheets write below a table, is no row.
+            if any(stripped):
+                lines.append(_Line(reader.line_num, stripped))
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(
             "a CSV file in UTF-8",
             f"{name}: {printable_name(str(error))}",
             "Save it as UTF-8.",
         ) from error
-    header, body = _split_header([line for line in lines if any(line.cells)])
+    header, body = _split_header(lines)
     _refuse_repeated([cell for cell in header if cell], path)
-    whole, malformed = [], []
+    whole = []
+    malformed = []
     for line in body:
         if len(line.cells) == len(header):
             whole.append(line)
@@ -148,11 +156,14 @@ def _form(separator: str, *, commas: bool) -> str:
 
 def _separator(text: str) -> str:
     """Return the most frequent separator of the first line that is no comment."""
+    # A file without such a line gets the first of `SEPARATORS`. `csv.Sniffer` raises there, and for one column.
+    counted = ""
     for line in text.splitlines():
         is_empty = not line.strip(" ,;\t\r")
         if not is_empty and not line.lstrip(' "').startswith("#"):
-            return max(SEPARATORS, key=line.count)
-    return max(SEPARATORS, key="".count)
+            counted = line
+            break
+    return max(SEPARATORS, key=counted.count)
 
 
 def _split_header(lines: Sequence[_Line]) -> tuple[list[str], list[_Line]]:
@@ -188,15 +199,19 @@ def _has_decimal_commas(lines: Sequence[_Line], path: Path) -> bool:
     Raises:
         UserError: Some have a comma and others a point, so that 7.535 could be 7535.
     """
-    cells = list(chain.from_iterable(line.cells for line in lines))
+    cells: list[str] = []
+    for line in lines:
+        cells += line.cells
     comma = next(filter(_DECIMAL_COMMA.fullmatch, cells), None)
     both = next(filter(_BOTH_MARKS.fullmatch, cells), None)
     if comma is None and both is None:
         return False
     for cell in cells:
+        if not _DECIMAL_POINT.fullmatch(cell):
+            continue
         # Beside 1.234,5 a point separates thousands: 7.535 is 7535 without a doubt.
         is_clear = both is not None and _THOUSANDS.fullmatch(cell)
-        if _DECIMAL_POINT.fullmatch(cell) and not is_clear:
+        if not is_clear:
             seen = f"{comma or both} and {cell} in {printable_name(path.name)}"
             action = "Write all with a comma or all with a point, and no separators of thousands."
             raise UserError("numbers with one decimal mark", seen, action)
@@ -214,10 +229,12 @@ def _with_point(cell: str) -> str:
 
 def _refuse_repeated(names: Sequence[str], path: Path) -> None:
     """Raise `UserError` if two columns have the same name."""
-    repeated = [name for name, count in Counter(names).items() if count > 1]
+    repeated = []
+    for name, count in Counter(names).items():
+        if count > 1:
+            repeated.append(printable_name(name))
     if repeated:
-        names = list(map(printable_name, repeated[:5]))
-        seen = f"{', '.join(names)} twice in {printable_name(path.name)}"
+        seen = f"{', '.join(repeated[:5])} twice in {printable_name(path.name)}"
         raise UserError("columns with different names", seen, "Rename a column.")
 
 
@@ -225,6 +242,7 @@ def _read_json(path: Path) -> FileRows:
     """Read a JSON list of objects, an object with such a list as `rows`, or an object of lists."""
 
     def cells(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        # JSON's parser keeps the last of two equal keys without a word.
         _refuse_repeated([name for name, _ in pairs], path)
         return dict(pairs)
 
@@ -239,7 +257,8 @@ def _read_json(path: Path) -> FileRows:
         columns = document
         document = []
         for values in zip(*columns.values(), strict=True):
-            document.append(dict(zip(columns, values, strict=True)))
+            row_of_columns = dict(zip(columns, values, strict=True))
+            document.append(row_of_columns)
     if not _is_list_of_objects(document):
         wanted = "a JSON list of objects, one for each row"
         raise UserError(
@@ -248,6 +267,7 @@ def _read_json(path: Path) -> FileRows:
             "Write it in this form, or as CSV.",
         )
     rows = []
+    # Objects may lack cells, so the header is that of all of them, in the order of their first appearance.
     header: dict[str, None] = {}
     for number, row in enumerate(document, start=1):
         rows.append(ImportedRow(number, None, row))

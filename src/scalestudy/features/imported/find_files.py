@@ -29,7 +29,8 @@ def _files(source: str) -> list[tuple[Path, bool]]:
     path = Path(source).expanduser()
     if path.is_file():
         return [(path, True)]
-    if path.exists() and not path.is_dir():  # opening a pipe would block
+    # Opening a pipe would block until someone writes into it.
+    if path.exists() and not path.is_dir():
         seen = f"{printable(source)}, a pipe or device"
         raise UserError(
             "a file or a folder",
@@ -48,7 +49,9 @@ def _files(source: str) -> list[tuple[Path, bool]]:
         )
     files: list[Path] = []
     for match in sorted(found, key=_in_order):
-        inside = _files_in(match) if match.is_dir() else [match]
+        inside = [match]
+        if match.is_dir():
+            inside = _files_in(match)
         files += filter(Path.is_file, inside)
     if not files:
         raise UserError(
@@ -61,6 +64,7 @@ def _files(source: str) -> list[tuple[Path, bool]]:
 
 def _files_in(folder: Path) -> list[Path]:
     """Return all files below a folder that are not hidden."""
+    # Its records would be read as numbers of an unknown program, without what a study knows of itself.
     if (folder / "study.json").exists():
         seen = f"{printable(str(folder))}, the folder of a study"
         action = "Compare them: scalestudy compare FILE DIR"
@@ -70,7 +74,8 @@ def _files_in(folder: Path) -> list[Path]:
         inside = path.relative_to(folder)
         if not any(part.startswith(".") for part in inside.parts):
             visible.append(inside)
-    return [folder / path for path in sorted(visible, key=_in_order)]
+    visible.sort(key=_in_order)
+    return [folder / path for path in visible]
 
 
 def _in_order(path: Path) -> tuple[Any, ...]:
@@ -83,5 +88,10 @@ def labels_of(paths: Sequence[Path]) -> list[str]:
     short = [path.name for path in paths]
     if len(set(short)) == len(short):
         return [printable_name(name) for name in short]
-    root = os.path.commonpath([path.absolute().parent for path in paths])
-    return [printable(os.path.relpath(path.absolute(), root)) for path in paths]
+    absolute = [path.absolute() for path in paths]
+    root = os.path.commonpath([path.parent for path in absolute])
+    labels = []
+    for path in absolute:
+        relative = os.path.relpath(path, root)
+        labels.append(printable(relative))
+    return labels

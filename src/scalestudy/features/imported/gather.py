@@ -59,8 +59,11 @@ def import_findings(
     files = {_file(run) for run in imported.runs}
     name = "Imported numbers"
     if len(files) == 1:
-        name = Path(*files).stem
-    margin = options.margin if options else None
+        (file,) = files
+        name = Path(file).stem
+    margin = None
+    if options:
+        margin = options.margin
     wanted = replace(criteria or Criteria(), margin=margin)
     findings = analyse(
         name,
@@ -96,9 +99,10 @@ def gather_runs(
             # A folder may hold other files; one that the user named must be read.
             if is_named or len(paths) == 1:
                 raise
-            left.append(
-                f"{label} (expected {error.expected}; received {error.received}; {error.action})"
+            why = (
+                f"expected {error.expected}; received {error.received}; {error.action}"
             )
+            left.append(f"{label} ({why})")
     if not read:
         seen = f"none among {len(paths)} files: {_named(left)}"
         raise UserError(
@@ -106,6 +110,7 @@ def gather_runs(
             seen,
             "See `scalestudy docs guides/imported`.",
         )
+    # Both doubts are of all files together: a log is of one number of workers and of one unit.
     refuse_unclear_throughput([reading for _, reading in read])
     runs: list[Run] = []
     for _, reading in read:
@@ -128,7 +133,8 @@ def _tell_sources_apart(runs: list[Run]) -> tuple[list[Run], list[str]]:
     studies = _studies(runs)
     holders: dict[Key, set[str]] = defaultdict(set)
     for run in runs:
-        holders[key_of_run(run)].add(studies[_file(run)])
+        study = studies[_file(run)]
+        holders[key_of_run(run)].add(study)
     if any(len(several) > 1 for several in holders.values()):
         for place, run in enumerate(runs):
             swept = {**run.result.swept, SOURCE: studies[_file(run)]}
@@ -136,15 +142,28 @@ def _tell_sources_apart(runs: list[Run]) -> tuple[list[Run], list[str]]:
         remarks.append(
             "Files hold the same points, so they are studies of their own: `source` tells them apart."
         )
-    seeds = Counter((key_of_run(run), run.result.seed) for run in runs)
-    if any(count > 1 and seed is not None for (_, seed), count in seeds.items()):
+    if _forget_shared_seeds(runs):
         remarks.append(
             "Some runs of one point state the same seed: they count as repeats of unknown seed."
         )
-        for place, run in enumerate(runs):
-            if seeds[key_of_run(run), run.result.seed] > 1:
-                runs[place] = _with(run, seed=None)
     return runs, remarks
+
+
+def _forget_shared_seeds(runs: list[Run]) -> bool:
+    """Drop the seeds that several runs of a point state; return whether there are any.
+
+    Runs are paired by seed, and of two with the same seed neither is the partner.
+    """
+    seeds: Counter[tuple[Key, int | None]] = Counter()
+    for run in runs:
+        seeds[key_of_run(run), run.result.seed] += 1
+    found = False
+    for place, run in enumerate(runs):
+        seed = run.result.seed
+        if seed is not None and seeds[key_of_run(run), seed] > 1:
+            runs[place] = _with(run, seed=None)
+            found = True
+    return found
 
 
 def _studies(runs: Sequence[Run]) -> dict[str, str]:
@@ -166,7 +185,9 @@ def _studies(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _file(run: Run) -> str:
-    return run.source.file if run.source else ""
+    if run.source is None:
+        return ""
+    return run.source.file
 
 
 def _with(run: Run, **changes: Any) -> Run:
@@ -179,7 +200,10 @@ def _repeats(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         if run.result.seed is None:
             unseeded[key_of_run(run)].append(str(run.source))
-    several = [item for item in unseeded.items() if len(item[1]) > 1]
+    several = []
+    for key, places in unseeded.items():
+        if len(places) > 1:
+            several.append((key, places))
     if not several:
         return []
     (key, places), *others = several

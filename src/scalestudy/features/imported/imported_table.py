@@ -83,7 +83,8 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
         UserError: A required column is missing or ambiguous, no row can be read, or it is not clear what a
             row is.
     """
-    found, file = read_file_rows(path), printable_name(path.name)
+    found = read_file_rows(path)
+    file = printable_name(path.name)
     columns = find_columns(found.header, options.columns)
     metric, columns = find_quality(found.header, columns, options)
     rows, skipped = parse_rows(found.rows, columns, {})
@@ -117,18 +118,22 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
             "Correct its rows.",
         )
     unused = _unused(found, columns)
-    apart = separating(rows, unused) if kind == "run" else texts_of(rows, unused)
-    set_swept(rows, apart)
     facts = FileFacts(label, metric, options.better)
+    times: TimesOf | None = None
     if kind == "run":
-        apart += [columns[role].name for role in sweep_roles(rows)]
-        runs, times = [run_of_row(facts, row) for row in rows], None
+        apart = separating(rows, unused)
+        set_swept(rows, apart)
+        for role in sweep_roles(rows):
+            apart.append(columns[role].name)
+        runs = [run_of_row(facts, row) for row in rows]
     else:
+        # Numbers differ from epoch to epoch in any further column, so only texts can tell runs apart.
+        apart = texts_of(rows, unused)
+        set_swept(rows, apart)
         groups = _runs_of_epochs(rows, columns, file)
+        column = ""
         if "training_seconds" in columns:
             column = columns["training_seconds"].name
-        else:
-            column = ""
         times = times_of_epochs(groups, file, column)
         runs = [run_of_epochs(facts, group, times) for group in groups]
     remarks = []
@@ -137,19 +142,25 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     remarks.append(_understood(columns, kind, times))
     remarks += _remarks(columns, kind, stated, apart)
     remarks += _not_used([name for name in unused if name not in apart])
-    throughput = ""
-    rate = columns.get("throughput") or columns.get("throughput_per_worker")
-    is_given = bool(options.columns.keys() & {"throughput", "throughput_per_worker"})
-    # If the user has named it, there is no doubt whose throughput it is.
-    if rate and not is_given:
-        throughput = rate.name
     return Reading(
         tuple(runs),
         tuple(remarks),
         (*found.malformed, *skipped, *without),
-        throughput,
+        _doubtful_throughput(columns, options),
         "throughput_per_worker" in columns,
     )
+
+
+def _doubtful_throughput(
+    columns: Mapping[str, ImportedColumn], options: ImportOptions
+) -> str:
+    """Return the column of the throughput, "" if there is none, or no doubt whose it is."""
+    if options.columns.keys() & {"throughput", "throughput_per_worker"}:
+        return ""
+    rate = columns.get("throughput") or columns.get("throughput_per_worker")
+    if rate is None:
+        return ""
+    return rate.name
 
 
 def _unused(found: FileRows, columns: Mapping[str, ImportedColumn]) -> list[str]:
@@ -190,7 +201,9 @@ def _complete(
     Raises:
         UserError: The number of workers is unknown, or stated twice.
     """
-    name, file = run_name(path, bare=kind == "epoch"), printable_name(path.name)
+    # `table_3.csv` is the third table, but `log_3.csv` the log of three workers.
+    name = run_name(path, bare=kind == "epoch")
+    file = printable_name(path.name)
     defaults: dict[str, Any] = {
         "strategy": options.strategy,
         "workers": options.workers,
@@ -222,18 +235,20 @@ def _complete(
         )
         raise UserError(f"a column of {file} for workers", seen, action)
     for row in rows:
+        values = row.values
         for role, value in defaults.items():
             if value is not None:
-                row.values.setdefault(role, value)
-        if "throughput_per_worker" in row.values and "workers" in row.values:
-            row.values["throughput"] = (
-                row.values["throughput_per_worker"] * row.values["workers"]
-            )
+                values.setdefault(role, value)
+        if "throughput_per_worker" in values and "workers" in values:
+            values["throughput"] = values["throughput_per_worker"] * values["workers"]
+    # Without it, weak scaling shows as times that do not fall: the rate tells that each worker did the whole work.
     if _has_rate_of_run(columns):
         for row in rows:
-            if row.values.keys() >= {"samples_processed", "training_seconds"}:
-                rate = row.values["samples_processed"] / row.values["training_seconds"]
-                row.values["throughput"] = rate
+            values = row.values
+            if values.keys() >= {"samples_processed", "training_seconds"}:
+                values["throughput"] = (
+                    values["samples_processed"] / values["training_seconds"]
+                )
     return list(stated)
 
 
@@ -247,12 +262,14 @@ def _with_numbers(
     rows: Sequence[ParsedRow], kind: RowKind
 ) -> tuple[list[ParsedRow], list[str]]:
     """Return the rows of which something is known, and why the others were left out."""
-    kept, skipped = [], []
+    kept = []
+    skipped = []
     for row in rows:
+        place = row.row.place
         if "workers" not in row.values:
-            skipped.append(f"{row.row.place}: it has no number of workers")
+            skipped.append(f"{place}: it has no number of workers")
         elif kind == "run" and not row.values.keys() & set(MEASURED):
-            skipped.append(f"{row.row.place}: it has no time, throughput or quality")
+            skipped.append(f"{place}: it has no time, throughput or quality")
         else:
             kept.append(row)
     return kept, skipped
@@ -270,11 +287,13 @@ def _runs_of_epochs(
     """
     groups = by_point(rows)
     # Logs also call the number of the epoch `epochs`, which is that of the run in a table of runs.
-    counter = next((role for role in ("epoch", "epochs") if role in columns), None)
+    counter = "epochs"
+    if "epoch" in columns:
+        counter = "epoch"
     for group in groups:
         counted = []
         for row in group:
-            if counter and counter in row.values:
+            if counter in columns and counter in row.values:
                 counted.append(row.values[counter])
         if len(set(counted)) < len(counted):
             wanted = f"each epoch of a run once in {file}"
@@ -309,8 +328,10 @@ def _understood(
 
 def _states_unit(name: str) -> bool:
     lower = name.lower()
+    if "second" in lower:
+        return True
     words = re.sub(r"[()\[\]]", " ", lower).split()
-    return "second" in lower or any(word in UNITS for word in words)
+    return any(word in UNITS for word in words)
 
 
 def _remarks(
@@ -326,6 +347,7 @@ def _remarks(
         name = printable_name(columns["throughput_per_worker"].name)
         yield f"Throughput is {name} times the workers."
     for role in ("throughput", "throughput_per_worker"):
+        # The report's columns are called samples per second, whatever a model reads.
         if role in columns and "token" in columns[role].name.lower():
             yield "Its samples/s are tokens per second."
     if _has_rate_of_run(columns):
@@ -333,23 +355,32 @@ def _remarks(
         seconds = printable_name(columns["training_seconds"].name)
         yield f"Throughput is {samples} by {seconds}."
     if apart:
-        yield f"Rows that differ in {', '.join(map(printable_name, apart))} are separate rows."
+        names = ", ".join(map(printable_name, apart))
+        yield f"Rows that differ in {names} are separate rows."
     if kind == "epoch":
-        if not columns.keys() & {*TIMES, "throughput", "throughput_per_worker"}:
-            yield "No column holds times, so there is no speed-up."
-        quality = columns.get("quality")
-        if quality is None:
-            return
-        if "training_seconds" not in columns and not is_of_validation(quality.name):
-            yield f"{printable_name(quality.name)} may be that of the training data: its name does not say."
-        if metric_name(quality.name) == "loss":
-            yield "No other metric is there, so the validation loss is the quality."
+        yield from _remarks_on_log(columns)
+
+
+def _remarks_on_log(columns: Mapping[str, ImportedColumn]) -> Iterator[str]:
+    """Yield sentences on what rows of epochs lack, such as those of Keras's `CSVLogger`."""
+    if not columns.keys() & {*TIMES, "throughput", "throughput_per_worker"}:
+        yield "No column holds times, so there is no speed-up."
+    quality = columns.get("quality")
+    if quality is None:
+        return
+    # A log with the time of the whole run beside each epoch was written after the run, with its final quality.
+    if "training_seconds" not in columns and not is_of_validation(quality.name):
+        yield f"{printable_name(quality.name)} may be that of the training data: its name does not say."
+    if metric_name(quality.name) == "loss":
+        yield "No other metric is there, so the validation loss is the quality."
 
 
 def _not_used(names: Sequence[str]) -> Iterator[str]:
+    # An index of pandas has no name, and nobody misses it.
     named = [printable_name(name) for name in names if name.strip()]
     if named:
+        shown = ", ".join(named[:MOST_COLUMNS])
         rest = ""
         if len(named) > MOST_COLUMNS:
             rest = f" and {len(named) - MOST_COLUMNS} more"
-        yield f"Not used: {', '.join(named[:MOST_COLUMNS])}{rest}."
+        yield f"Not used: {shown}{rest}."

@@ -1,10 +1,14 @@
 """Tell whether a row of an imported file is a run or an epoch of a run."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from scalestudy.features.imported.cells import ParsedRow
+from scalestudy.features.imported.cells import (
+    ParsedRow,
+    by_point_and_cells,
+    cells_of,
+    of_several_rows,
+    values_of,
+)
 from scalestudy.features.imported.columns import OF_EPOCHS, ImportedColumn, RowKind
 from scalestudy.features.imported.unused_columns import (
     counts_rows,
@@ -36,14 +40,18 @@ def kind_of_rows(
     """
     if asked:
         return asked
-    groups = _coarse_groups(rows, unused)
-    several = [group for group in groups if len(group) > 1]
-    of_one_run = [_is_one_run(group, unused) for group in several]
-    if _are_counted(columns, groups) or (several and all(of_one_run)):
+    # By texts and swept values as well, which never count epochs.
+    groups = by_point_and_cells(rows, texts_of(rows, unused))
+    several = of_several_rows(groups)
+    if _are_counted(columns, several):
         return "epoch"
     if not several:
         return "run"
+    of_one_run = [_is_one_run(group, unused) for group in several]
+    if all(of_one_run):
+        return "epoch"
     history = bool(columns.keys() & set(OF_EPOCHS))
+    # Repeats would have total times of their own.
     if _is_log(columns) and history and not _total_differs(several):
         return "epoch"
     if any(of_one_run) or _is_doubtful(several, columns, history=history):
@@ -76,26 +84,29 @@ def _is_doubtful(
     history: bool,
 ) -> bool:
     """Whether rows of one point may be epochs as well as repeats."""
+    # Rows that state a seed are runs, however many there are.
     if "seed" in columns:
         return False
-    timed, many = "epoch_seconds" in columns, max(map(len, several)) > MOST_REPEATS
+    timed = "epoch_seconds" in columns
+    many = max(map(len, several)) > MOST_REPEATS
     if _is_log(columns):
         return many or history or not _total_differs(several)
     if many and (history or timed):
         return True
+    # Repeats have qualities of their own, and only the epochs of one run share that of its final model.
     equal = all(_is_constant(group, "quality") for group in several)
     return timed and equal and not _total_differs(several)
 
 
 def _are_counted(
-    columns: Mapping[str, ImportedColumn], groups: Sequence[Sequence[ParsedRow]]
+    columns: Mapping[str, ImportedColumn], several: Sequence[Sequence[ParsedRow]]
 ) -> bool:
     """Whether a column counts epochs, be it called `epoch` or `epochs`."""
-    several = [group for group in groups if len(group) > 1]
     if "epoch" in columns:
+        # In a table of runs, `epoch` is often how long each trained: 15 in every row.
         return _is_log(columns) or any(_differs(group, "epoch") for group in several)
     for group in several:
-        if not counts_rows([row.values.get("epochs") for row in group]):
+        if not counts_rows(values_of(group, "epochs")):
             return False
     return bool(several)
 
@@ -104,35 +115,20 @@ def texts_of(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[str]:
     """Return the columns without a role that tell runs with a row for each epoch apart."""
     found = []
     for name in unused:
-        cells = [row.cell(name) for row in rows]
-        differs = len(set(map(str, cells))) > 1
-        if recurring_texts(cells) or (is_swept_by_name(name) and differs):
+        cells = cells_of(rows, name)
+        if recurring_texts(cells) or (
+            is_swept_by_name(name) and len(set(map(str, cells))) > 1
+        ):
             found.append(name)
     return found
 
 
-def _coarse_groups(
-    rows: Sequence[ParsedRow], unused: Sequence[str]
-) -> list[list[ParsedRow]]:
-    """Group rows by point, and by texts and swept values, which never count epochs."""
-    apart = texts_of(rows, unused)
-    groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
-    for row in rows:
-        settings = [str(row.cell(name)) for name in apart]
-        groups[*row.point, *settings].append(row)
-    return list(groups.values())
-
-
-def _values(group: Sequence[ParsedRow], role: str) -> set[Any]:
-    return {row.values.get(role) for row in group}
-
-
 def _differs(group: Sequence[ParsedRow], role: str) -> bool:
-    return len(_values(group, role)) > 1
+    return len(set(values_of(group, role))) > 1
 
 
 def _is_constant(group: Sequence[ParsedRow], role: str) -> bool:
-    values = _values(group, role)
+    values = set(values_of(group, role))
     return len(values) == 1 and None not in values
 
 
@@ -142,16 +138,15 @@ def _is_one_run(group: Sequence[ParsedRow], unused: Sequence[str]) -> bool:
         return False
     if _is_constant(group, "training_seconds"):
         return True
-    if (
-        len(group) < MANY
-        or not _is_constant(group, "quality")
-        or "training_seconds" in group[0].values
-    ):
+    # Two or three repeats may well have one accuracy; that of four and more is one measurement.
+    if len(group) < MANY or not _is_constant(group, "quality"):
+        return False
+    if "training_seconds" in group[0].values:
         return False
     # Settings such as the CPUs of a task differ without counting the rows.
     differing = 0
     for name in unused:
-        cells = [str(row.cell(name)) for row in group]
+        cells = list(map(str, cells_of(group, name)))
         if counts_rows(cells):
             return True
         if len(set(cells)) > 1:

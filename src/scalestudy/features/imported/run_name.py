@@ -38,16 +38,21 @@ def parse_name(parts: Sequence[str], *, bare: bool = True) -> RunName:
     With `bare`, a number alone in the last part is the number of workers (`log_8`) if none there is marked as
     such. Two different numbers are ambiguous and ignored.
     """
-    workers = strategy = seed = None
+    workers = None
+    strategy = None
+    seed = None
+
     for part in reversed(parts):
-        words = list(filter(None, _SPLIT.split(part.lower())))
+        words = [word for word in _SPLIT.split(part.lower()) if word]
         joined = "_".join(words)
         if strategy is None:
-            strategy = next(filter(None, map(_strategy_of, words)), None)
+            strategy = _first_strategy(words)
         if workers is None:
-            workers = _only_count(_marked_numbers(_COUNT, joined))
+            marked = _marked_numbers(_COUNT, joined)
+            workers = _only_count(marked)
         if workers is None and bare and part == parts[-1]:
-            workers = _only_count(_bare_numbers(words))
+            unmarked = _bare_numbers(words)
+            workers = _only_count(unmarked)
         if seed is None:
             seeds = _marked_numbers(_SEED, joined)
             if len(seeds) == 1:
@@ -55,10 +60,15 @@ def parse_name(parts: Sequence[str], *, bare: bool = True) -> RunName:
     return RunName(workers, strategy, seed)
 
 
-def _strategy_of(word: str) -> str | None:
-    if word in OTHERS:
-        return word
-    return named(word) if word.isalpha() else None
+def _first_strategy(words: Sequence[str]) -> str | None:
+    for word in words:
+        if word in OTHERS:
+            return word
+        if word.isalpha():
+            strategy = named(word)
+            if strategy:
+                return strategy
+    return None
 
 
 def _only_count(counts: set[int]) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from scalestudy.analysis.runs import Run, RunSource
 from scalestudy.config.metric_senses import Better
-from scalestudy.features.imported.cells import ParsedRow
+from scalestudy.features.imported.cells import ParsedRow, values_of
 from scalestudy.features.imported.columns import OF_RUNS
 from scalestudy.store.records import EpochOutcome, Outcome
 from scalestudy.util.errors import UserError
@@ -52,8 +52,9 @@ def times_of_epochs(
     Raises:
         UserError: They rise too little to tell.
     """
+    # A column means one thing in a whole file, so one run whose times fall decides for runs whose times rise.
     kinds = {_times_of(rows) for rows in groups}
-    kinds -= {None}
+    kinds.discard(None)
     if kinds <= {"run"}:
         return "run"
     if kinds == {"start"}:
@@ -90,52 +91,78 @@ def _times_of(
 def run_of_epochs(facts: FileFacts, rows: Sequence[ParsedRow], times: TimesOf) -> Run:
     """Build a run from its epochs. A quality that is equal in all rows is the final one."""
     seconds = _epoch_seconds(rows, times)
-    qualities = [row.values.get("quality") for row in rows]
+    qualities = values_of(rows, "quality")
+    # The published logs repeat the IoU of the final model in each row: it is no curve.
     is_final = len(rows) > 1 and len(set(qualities)) == 1
-    epochs, elapsed = [], 0.0
+    epochs = []
+    elapsed: float | None = 0.0
     for number, (row, taken) in enumerate(zip(rows, seconds, strict=True), start=1):
-        values, elapsed = row.values, elapsed + (taken or 0.0)
+        values = row.values
+        validation = {}
         if "validation_loss" in values:
-            validation = {"loss": values["validation_loss"]}
-        else:
-            validation = {}
+            validation["loss"] = values["validation_loss"]
         if "quality" in values and not is_final:
             validation[facts.metric] = values["quality"]
+        # From an epoch of unknown time on, the time since the start is unknown.
+        if elapsed is not None and taken is not None:
+            elapsed += taken
+        else:
+            elapsed = None
         outcome = EpochOutcome(
             epoch=number,
             learning_rate=values.get("learning_rate"),
             loss=values.get("loss"),
             train_seconds=taken,
-            elapsed_training_seconds=None if None in seconds[:number] else elapsed,
+            elapsed_training_seconds=elapsed,
             validation=validation,
         )
         epochs.append(outcome)
-    steady = [taken for taken in seconds[1:] if taken is not None]
-    rates = [row.values["throughput"] for row in rows[1:] if "throughput" in row.values]
-    last = {}
+    values_of_run = _values_of_run(rows, seconds)
+    known_qualities = [quality for quality in qualities if quality is not None]
+    if known_qualities:
+        values_of_run["quality"] = known_qualities[-1]
+    if times == "epoch" or "training_seconds" not in values_of_run:
+        values_of_run.pop("training_seconds", None)
+        if elapsed is not None:
+            values_of_run["training_seconds"] = elapsed
+    return replace(_run(facts, rows, values_of_run), epochs=tuple(epochs))
+
+
+def _values_of_run(
+    rows: Sequence[ParsedRow], seconds: Sequence[float | None]
+) -> dict[str, Any]:
+    """Return the values of a run by role: those of its last epoch, and means over its epochs."""
+    values: dict[str, Any] = {}
     for role, value in rows[-1].values.items():
         if role not in OF_RUNS:
-            last[role] = value
-    last["epochs"] = len(rows)
-    known = [quality for quality in qualities if quality is not None]
-    last["quality"] = known[-1] if known else None
-    if times == "epoch" or "training_seconds" not in last:
-        last["training_seconds"] = None if None in seconds else elapsed
+            values[role] = value
+    values["epochs"] = len(rows)
     # The first epoch compiles and fills caches.
-    last["epoch_seconds"] = fmean(steady) if steady else None
-    last["throughput"] = harmonic_mean(rates) if rates else None
-    values_of_run = {role: value for role, value in last.items() if value is not None}
-    return replace(_run(facts, rows, values_of_run), epochs=tuple(epochs))
+    steady = [taken for taken in seconds[1:] if taken is not None]
+    values.pop("epoch_seconds", None)
+    if steady:
+        values["epoch_seconds"] = fmean(steady)
+    rates = []
+    for row in rows[1:]:
+        if "throughput" in row.values:
+            rates.append(row.values["throughput"])
+    values.pop("throughput", None)
+    if rates:
+        # Epochs are of equal work, so the rate of all is the samples by the sum of their times.
+        values["throughput"] = harmonic_mean(rates)
+    return values
 
 
 def _epoch_seconds(rows: Sequence[ParsedRow], times: TimesOf) -> list[float | None]:
     """Return the seconds of each epoch; None where unknown."""
-    if any("epoch_seconds" in row.values for row in rows) or times == "run":
-        return [row.values.get("epoch_seconds") for row in rows]
-    totals = [row.values.get("training_seconds") for row in rows]
+    is_stated = any("epoch_seconds" in row.values for row in rows)
+    if is_stated or times == "run":
+        return values_of(rows, "epoch_seconds")
+    totals = values_of(rows, "training_seconds")
     if times == "epoch":
         return totals
-    seconds, before = list[float | None](), 0.0
+    seconds: list[float | None] = []
+    before = 0.0
     for total in totals:
         if total is None:
             seconds.append(None)
@@ -152,7 +179,8 @@ def _run(facts: FileFacts, rows: Sequence[ParsedRow], values: Mapping[str, Any])
     if len(rows) > 1:
         last_line = rows[-1].row.line
     source = RunSource(facts.label, first.line, last_line)
-    workers, seed = values["workers"], values.get("seed")
+    workers = values["workers"]
+    seed = values.get("seed")
     strategy = values.get("strategy") or UNNAMED
     name = f"{strategy}-w{workers}"
     if seed is not None:
@@ -161,11 +189,16 @@ def _run(facts: FileFacts, rows: Sequence[ParsedRow], values: Mapping[str, Any])
     # Rows of JSON have no lines, so their source does not tell them apart.
     if not first.line:
         name += f" #{first.number}"
-    per_worker, batch = values.get("per_worker_batch"), values.get("global_batch")
+    per_worker = values.get("per_worker_batch")
+    batch = values.get("global_batch")
+    # A batch that does not divide evenly is of unequal slices: no worker's is known.
     if per_worker is None and batch and batch % workers == 0:
         per_worker = batch // workers
     if batch is None and per_worker is not None:
         batch = per_worker * workers
+    metric = ""
+    if "quality" in values:
+        metric = facts.metric
     outcome = Outcome(
         name=name,
         strategy=strategy,
@@ -179,7 +212,7 @@ def _run(facts: FileFacts, rows: Sequence[ParsedRow], values: Mapping[str, Any])
         samples_processed=values.get("samples_processed"),
         throughput=values.get("throughput"),
         training_seconds=values.get("training_seconds"),
-        metric=facts.metric if "quality" in values else "",
+        metric=metric,
         better=facts.better,
         quality=values.get("quality"),
     )

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from scalestudy.config.metric_senses import known
-from scalestudy.features.imported.cells import ParsedRow, number_of
+from scalestudy.features.imported.cells import (
+    ParsedRow,
+    by_point_and_cells,
+    cells_of,
+    number_of,
+    of_several_rows,
+)
 from scalestudy.features.imported.columns import BATCHES, metric_name, normalise
 from scalestudy.features.imported.file_rows import printable_name
 
@@ -30,15 +36,20 @@ def counts_rows(values: Sequence[Any]) -> bool:
     """Whether values count rows: 0, 1, 2, … or 1, 2, 3, …, in their order."""
     numbers = [number_of(value) for value in values]
     first = numbers[0]
+    # An index begins at 0 as pandas writes it, or at 1 as people count.
     if first not in (0, 1):
         return False
-    return numbers == list(range(int(first), int(first) + len(numbers)))
+    start = int(first)
+    counted = range(start, start + len(numbers))
+    return numbers == list(counted)
 
 
 def recurring_texts(values: Sequence[Any]) -> bool:
     """Whether values are several texts that recur."""
-    distinct = len(set(map(str, values)))
-    return number_of(values[0]) is None and 1 < distinct <= len(values) / 2
+    if number_of(values[0]) is not None:
+        return False
+    distinct = set(map(str, values))
+    return 1 < len(distinct) <= len(values) / 2
 
 
 def is_swept_by_name(name: str) -> bool:
@@ -53,27 +64,29 @@ def separating(rows: Sequence[ParsedRow], names: Sequence[str]) -> list[str]:
     a task. Texts that recur are settings also where no point has two of them: rows of two clusters or of two
     kinds of GPU cannot be compared.
     """
-    found = [name for name in names if is_swept_by_name(name)]
-    groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
-    for row in rows:
-        settings = [str(row.cell(name)) for name in found]
-        groups[*row.point, *settings].append(row)
-    several = [group for group in groups.values() if len(group) > 1]
+    found = list(filter(is_swept_by_name, names))
+    groups = by_point_and_cells(rows, found)
+    several = of_several_rows(groups)
     for name in names:
         if not name or name in found or _describes_repeats(name):
             continue
-        values = [row.cell(name) for row in rows]
-        counts_all = len(groups) > 1 and counts_rows(values)
+        values = cells_of(rows, name)
         differs = _differs(name, several) or recurring_texts(values)
-        if differs and not _is_measured(name, values) and not counts_all:
+        if not differs or _is_measured(name, values):
+            continue
+        # A count that runs on over several points is the index of the table, and tells nothing of any point.
+        counts_all = len(groups) > 1 and counts_rows(values)
+        if not counts_all:
             found.append(name)
+    # In the order of the file, not in that of their discovery.
     return [name for name in names if name in found]
 
 
 def _differs(name: str, groups: Sequence[Sequence[ParsedRow]]) -> bool:
+    """Whether a column has two values at one point."""
     for group in groups:
-        cells = {str(row.cell(name)) for row in group}
-        if len(cells) > 1:
+        distinct = set(map(str, cells_of(group, name)))
+        if len(distinct) > 1:
             return True
     return False
 
@@ -83,8 +96,11 @@ def _describes_repeats(name: str) -> bool:
 
 
 def _is_measured(name: str, values: Sequence[Any]) -> bool:
+    """Whether a column holds a further measurement, by its name or by its values."""
     words = set(re.split(r"[_.]+", normalise(name)))
-    if words & MEASURED or known(metric_name(name)).better is not None:
+    if words & MEASURED:
+        return True
+    if known(metric_name(name)).better is not None:
         return True
     numbers = set()
     fractions = False
@@ -93,6 +109,7 @@ def _is_measured(name: str, values: Sequence[Any]) -> bool:
         if number is None:
             return False
         numbers.add(number)
+        # From 2**53 on every float is whole, and infinities and NaN have no `int`.
         if abs(number) < 2**53 and number != int(number):
             fractions = True
     # Settings recur, at least in every other row; measured values hardly ever do.
@@ -112,19 +129,22 @@ def plain_value(value: Any) -> Any:
         if isinstance(value, bool | int | float) or value is None:
             return value
         return printable_name(str(value))
+    as_text = printable_name(value.strip())
     try:
         parsed = json.loads(value)
     except (ValueError, RecursionError):
-        return printable_name(value.strip())
+        # Cells come from anyone: "[[[[…" nests deeper than the parser does.
+        return as_text
     if isinstance(parsed, bool | int | float | str):
         return parsed
-    return printable_name(value.strip())
+    return as_text
 
 
 def sweep_roles(rows: Sequence[ParsedRow]) -> list[str]:
     """Tell rows apart whose batch or number of epochs differs at one point, and return these roles."""
     found: list[str] = []
     for role in ("per_worker_batch", "global_batch", "epochs"):
+        # The global batch says nothing more than the batch of a worker: its rows stand at one number of workers.
         if role == "global_batch" and found:
             continue
         seen: dict[tuple[Any, ...], set[Any]] = defaultdict(set)
@@ -132,9 +152,13 @@ def sweep_roles(rows: Sequence[ParsedRow]) -> list[str]:
             # Without the seed: repeats of one point have one batch.
             strategy, workers, _ = row.point
             settings = map(repr, row.swept.items())
-            seen[strategy, workers, *settings].add(row.values.get(role))
-        if any(len(values) > 1 for values in seen.values()):
-            found.append(role)
-            for row in rows:
-                row.swept[role] = row.values.get(role)
+            value = row.values.get(role)
+            seen[strategy, workers, *settings].add(value)
+        # A batch that only differs between numbers of workers grows with them: it tells no rows apart.
+        differs = any(len(values) > 1 for values in seen.values())
+        if not differs:
+            continue
+        found.append(role)
+        for row in rows:
+            row.swept[role] = row.values.get(role)
     return found
