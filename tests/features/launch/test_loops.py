@@ -21,14 +21,8 @@ from scalestudy.features.launch.join import (
     main_file,
     torchrun_variables,
 )
-from scalestudy.features.launch.measured_study import (
-    EpochCounts,
-    Left,
-    Recording,
-    folder_path,
-    script_here,
-    script_text,
-)
+from scalestudy.features.launch.measured_study import folder_path
+from scalestudy.features.launch.recording import EpochCounts, Left, Recording
 from scalestudy.features.launch.script_runs import (
     _with_ended,
     commands,
@@ -36,6 +30,7 @@ from scalestudy.features.launch.script_runs import (
     script_of,
     sweep_of,
 )
+from scalestudy.features.launch.script_text import script_here, script_text
 from scalestudy.features.launch.script_workers import Workers
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_of_script

@@ -32,11 +32,7 @@ from scalestudy.features.launch.join import (
     WORKERS,
     torchrun_variables,
 )
-from scalestudy.features.launch.measured_study import (
-    folder_path,
-    measured_point,
-    script_text,
-)
+from scalestudy.features.launch.measured_study import folder_path, measured_point
 from scalestudy.features.launch.script_strategy import (
     find_strategy,
     names_joining,
@@ -44,6 +40,7 @@ from scalestudy.features.launch.script_strategy import (
     refuse_keras_3,
     startable_strategies,
 )
+from scalestudy.features.launch.script_text import script_text
 from scalestudy.features.launch.shared_work import GUIDE
 from scalestudy.hardware import devices
 from scalestudy.hardware.installed import library_path

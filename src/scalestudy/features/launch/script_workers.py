@@ -35,7 +35,7 @@ from scalestudy.features.launch.join import (
     session_of,
     start_of,
 )
-from scalestudy.features.launch.measured_study import EpochCounts, Left, Recording
+from scalestudy.features.launch.recording import EpochCounts, Left, Recording
 from scalestudy.hardware.cores import granted
 from scalestudy.launch.failures import failure_of, first_cause
 from scalestudy.launch.supervise import cause_of
