@@ -50,14 +50,16 @@ def _filled(text: str, values: Values) -> str:
     if tree is None:
         return unchanged
     names = _names(tree)
-    unknown = names.difference(values)
-    if not unknown and not names:
+    if not names:
         return unchanged
+    unknown = names.difference(values)
     if unknown:
         name = min(unknown)
         close = suggestion(name, NAMES)
-        meant = close is not None or unknown != names
-        if not meant:
+        # `{epoch}` is the script's own. `{16*worker}` and `{batch*workers}` are mistakes, with which every number
+        # of workers would train on the same text.
+        is_meant = close is not None or unknown != names
+        if not is_meant:
             return unchanged
         remedy = f"{name} has no value here."
         if close is not None:
@@ -76,6 +78,7 @@ def _filled(text: str, values: Values) -> str:
             f"It has no value: {error}.",
         ) from error
     if isinstance(value, float):
+        # 0.001 * 3 is 0.003, not 0.0030000000000000005 in the row's name.
         return f"{value:g}"
     return str(value)
 

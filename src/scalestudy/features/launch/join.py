@@ -41,6 +41,8 @@ SOURCE = "SCALESTUDY_SCRIPT_SOURCE"
 """Version of the script."""
 WEAK = "SCALESTUDY_SCRIPT_WEAK"
 """Set if epochs grow with the workers on purpose."""
+_kept: list[Placement] = []
+"""The placement of this process, once `keep_placement` has been called."""
 
 
 def torchrun_variables(
@@ -66,6 +68,7 @@ def torchrun_variables(
     if all(placement.hosts):
         nodes = len(set(placement.hosts))
     else:
+        # Not every launcher names the hosts of all ranks.
         nodes = placement.size // placement.local_size
     values = {
         "RANK": placement.rank,
@@ -136,9 +139,6 @@ class Start(NamedTuple):
     launched: bool = False
 
 
-_kept: list[Placement] = []
-
-
 def keep_placement(placement: Placement) -> None:
     """Keep the placement of this process: after torchrun's variables are set, srun's are hidden by them."""
     _kept[:] = [placement]
@@ -162,7 +162,9 @@ def start_of(variables: Mapping[str, str], modules: Mapping[str, Any]) -> Start:
             strategy = find_strategy(file).name
     workers = int(variables.get(WORKERS) or placement.size)
     device = variables.get(DEVICE)
-    return Start(placement, device or "auto", strategy, workers, device is not None)  # type: ignore[arg-type]
+    # Only `scalestudy launch` states the device.
+    launched = device is not None
+    return Start(placement, device or "auto", strategy, workers, launched)  # type: ignore[arg-type]
 
 
 def session_of(start: Start, *, alone: bool = False) -> Any:
@@ -175,7 +177,8 @@ def session_of(start: Start, *, alone: bool = False) -> Any:
         UserError: If the placement contradicts the strategy, or has no port.
         RunError: If the other workers are not found, or a GPU is missing.
     """
-    placement, kind = start.placement, traits(start.strategy)
+    placement = start.placement
+    kind = traits(start.strategy)
     session = load(engine_traits(kind.engine).script_session)
     if kind.name != SCRIPT_STRATEGY and not start.launched:
         return session(placement, None, alone=True)
@@ -204,7 +207,8 @@ def gpus_of_start(start: Start) -> int | None:
     Raises:
         RunError: If GPUs are missing.
     """
-    seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
+    seen = visible_gpus(os.environ)
+    assigned = assigned_gpus(os.environ)
     used = device_of(start.device, assigned, seen)
     if used == "cpu":
         return None

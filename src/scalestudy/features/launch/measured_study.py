@@ -78,9 +78,13 @@ def measured_folder(script: ScriptText, point: Point, out: str | None) -> StudyF
     """
     path = folder_path(script, out)
     if path.exists():
-        return StudyFolder.open(path).updated(
-            lambda study, points: _grown(study, [*points, point])
-        )
+
+        def add(
+            study: Study, points: Sequence[Point]
+        ) -> tuple[Study, list[Point], str]:
+            return _grown(study, [*points, point])
+
+        return StudyFolder.open(path).updated(add)
     study, points, text = _grown(_study(path.name, point), [point])
     return StudyFolder.create_or_open(path, study, points, text)
 
@@ -115,11 +119,11 @@ def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder
     if launched:
         place = Path(launched)
         planned = read_record(place / "point.json", Point).record
+        # Only the launcher knows who else uses these cores, and the place of this run among those of a sweep.
         if planned:
             point = point.on(oversubscribed=planned.oversubscribed)
-            point = point.model_copy(
-                update={"place": planned.place, "blocks": planned.blocks}
-            )
+            of_sweep = {"place": planned.place, "blocks": planned.blocks}
+            point = point.model_copy(update=of_sweep)
     run = folder.new_run(point)
     if launched:
         (place / "run").write_text(str(run.path.absolute()))
@@ -167,15 +171,16 @@ def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], s
     """Return a study of these points and its text. Of points with equal names, the last is kept."""
     named = {point.name: point for point in points}
     known = list(named.values())
-    other: dict[str, list[Any]] = {}
+    swept: dict[str, None] = {}
     for point in known:
-        for name in point.swept:
-            if name not in other:
-                # A run without arguments counts as one with empty ones.
-                values = [point.swept.get(name, "") for point in known]
-                other[name] = list(dict.fromkeys(values))
+        swept |= dict.fromkeys(point.swept)
+    other: dict[str, list[Any]] = {}
+    for name in swept:
+        # A run without arguments counts as one with empty ones.
+        values = [point.swept.get(name, "") for point in known]
+        other[name] = _distinct(values)
     sweep = SweepSettings(
-        strategy=tuple(dict.fromkeys(point.strategy for point in known)),
+        strategy=tuple(_distinct([point.strategy for point in known])),
         workers=tuple(sorted({point.workers for point in known})),
         seed=tuple(sorted({point.seed for point in known})),
         other=other,
@@ -185,7 +190,12 @@ def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], s
         "# Runs of a script of its own: `scalestudy launch` adds to them, `scalestudy run` does not.\n"
         f"# {study.task.removeprefix(TASK)}, {study.data.source}\n"
     )
-    return study, list(named.values()), text
+    return study, known, text
+
+
+def _distinct(values: Sequence[Any]) -> list[Any]:
+    """Return each value once, in the order of first occurrence."""
+    return list(dict.fromkeys(values))
 
 
 def _belongs(path: Path, script: ScriptText) -> bool:
@@ -194,7 +204,7 @@ def _belongs(path: Path, script: ScriptText) -> bool:
         folder = StudyFolder.open(path)
     except UserError:
         return False
-    return (folder.study.task, folder.study.data.source) == (
-        f"{TASK}{script.file}",
-        script.source,
-    )
+    study = folder.study
+    if study.task != f"{TASK}{script.file}":
+        return False
+    return study.data.source == script.source

@@ -26,10 +26,10 @@ from scalestudy.features.launch.shared_work import (
 )
 from scalestudy.features.launch.worker_qualities import (
     Qualities,
-    best_of,
-    combined,
-    evaluated_samples,
+    combine_metrics,
+    find_best,
     sense_of,
+    sum_denominators,
 )
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.records import EpochRecord, Failure, Progress, Result
@@ -73,10 +73,9 @@ class EpochCounts:
     @property
     def share(self) -> Share:
         """Its part of the work."""
+        loss = None
         if self.loss is not None and self.samples:
             loss = self.loss / self.samples
-        else:
-            loss = None
         return Share(self.samples, self.steps, loss, self.shared, self.joined)
 
 
@@ -116,9 +115,12 @@ class Recording:
         epochs: int,
         clock: PhaseClock,
     ) -> None:
-        self._clock, self._epochs = clock, epochs
-        self._study, self.run = study, run
-        self._point = run.point()  # with what the launcher knows of it
+        self.run = run
+        self._study = study
+        self._clock = clock
+        self._epochs = epochs
+        # Read again: `run_of` has added what the launcher knows of it.
+        self._point = run.point()
         self._records: list[EpochRecord] = []
         self._most: list[int] = []
         self._senses: dict[str, Better | None] = {}
@@ -155,19 +157,21 @@ class Recording:
     def step(self, samples: int, steps: int) -> None:
         """Record progress: the approximate samples of all workers and the steps done in this epoch."""
         now = time.time()
-        if now - self._written >= PROGRESS_EVERY:
-            self._written = now
-            last = 0
-            if self._records:
-                last = self._records[-1].steps
-            self._progress = self._progress.model_copy(
-                update={
-                    "step": steps,
-                    "steps": max(last, steps),
-                    "throughput": samples / (now - self._began),
-                }
-            )
-            self.run.write_progress(self._progress.model_copy(update={"updated": now}))
+        if now - self._written < PROGRESS_EVERY:
+            return
+        self._written = now
+        # The script does not say how many steps an epoch has, but the last one shows it.
+        expected = 0
+        if self._records:
+            expected = self._records[-1].steps
+        self._progress = self._progress.model_copy(
+            update={
+                "step": steps,
+                "steps": max(expected, steps),
+                "throughput": samples / (now - self._began),
+            }
+        )
+        self.run.write_progress(self._progress.model_copy(update={"updated": now}))
 
     def epoch(self, by_rank: Sequence[EpochCounts]) -> None:
         """Record an epoch that has ended on all workers. An epoch without samples is ignored.
@@ -178,7 +182,7 @@ class Recording:
         if not self._records:
             self._refuse_unshared(by_rank)
             for note in _notes(by_rank):
-                print(f"scalestudy: {note}", file=sys.stderr, flush=True)
+                _say(note)
         samples = sum(counts.samples for counts in by_rank)
         if not samples:
             return
@@ -194,10 +198,11 @@ class Recording:
             train_seconds=seconds,
             evaluation_seconds=by_rank[0].wall - by_rank[0].seconds,
             elapsed_training_seconds=before + seconds,
-            validation=combined(qualities),
+            validation=combine_metrics(qualities),
         )
         self._records.append(record)
-        self._evaluated |= evaluated_samples(qualities)
+        self._evaluated |= sum_denominators(qualities)
+        # Of each worker, its largest step over all epochs: last batches are smaller.
         most = [counts.most for counts in by_rank]
         self._most = list(map(max, self._most or most, most))
         self._clock.add("training", seconds)
@@ -219,18 +224,18 @@ class Recording:
                 "seconds_left": (now - self._began) * (self._epochs - record.epoch),
             }
         )
-        self._began = self._written = now
+        self._began = now
+        self._written = now
         self.run.write_progress(self._progress)
 
     def _refuse_unshared(self, by_rank: Sequence[EpochCounts]) -> None:
-        point, samples = self._point, sum(counts.samples for counts in by_rank)
-        refuse_apart(
-            point.strategy,
-            point.workers,
-            [counts.share for counts in by_rank],
-        )
+        point = self._point
+        samples = sum(counts.samples for counts in by_rank)
+        shares = [counts.share for counts in by_rank]
+        refuse_apart(point.strategy, point.workers, shares)
         if os.environ.get(WEAK):
             return
+        # A single run looks right: that each worker reads everything shows only beside another number of workers.
         for run, other in self._others():
             seen = other.training_samples or 0
             if not find_grown(point.workers, samples, other.workers, seen):
@@ -243,6 +248,7 @@ class Recording:
                     other.workers,
                     seen,
                 )
+            # The run with more workers came first, when nothing could be held against it.
             error = grown_error(
                 point.strategy,
                 other.workers,
@@ -250,40 +256,27 @@ class Recording:
                 point.workers,
                 samples,
             )
-            run.withdraw_result(
-                Failure(
-                    rank=None,
-                    exit_code=None,
-                    reason=str(error),
-                )
-            )
-            print(
-                f"scalestudy: the result of {other.name} is withdrawn. {error}",
-                file=sys.stderr,
-                flush=True,
-            )
+            failure = Failure(rank=None, exit_code=None, reason=str(error))
+            run.withdraw_result(failure)
+            _say(f"the result of {other.name} is withdrawn. {error}")
 
     def _evaluated_samples(self, metric: str) -> int | None:
         """Return the samples behind a metric, and warn if another run measured it on others."""
         samples = round(self._evaluated.get(metric, 0))
+        if not samples:
+            return None
         workers = self._point.workers
         for _, other in self._others():
             seen = other.evaluated_samples
-            comparable = samples and seen and other.metric == metric
-            if comparable and find_other_set(
-                workers,
-                samples,
-                other.workers,
-                seen or 0,
-            ):
-                print(
-                    f"scalestudy: {metric} is of {samples:,} samples, and of {seen:,} in {other.name}, so "
+            if not seen or other.metric != metric:
+                continue
+            if find_other_set(workers, samples, other.workers, seen):
+                _say(
+                    f"{metric} is of {samples:,} samples, and of {seen:,} in {other.name}, so "
                     "their quality cannot be compared. Evaluate the whole set on each worker, or a share of "
-                    "it without drop_remainder.",
-                    file=sys.stderr,
-                    flush=True,
+                    "it without drop_remainder."
                 )
-        return samples or None
+        return samples
 
     def _others(self) -> Iterator[tuple[RunFolder, Result]]:
         """Yield the finished runs of this script with the same arguments."""
@@ -314,13 +307,13 @@ class Recording:
                 f"{len(digests)} different sets on {len(left)} workers",
                 f"Each worker trained its own model. Write {self._point.traits.join_line}.",
             )
-        steady = records[1:]
-        seconds = sum(record.train_seconds for record in steady)
+        # The last value of each metric: one evaluated after the training counts before those of epochs.
         last: dict[str, float] = {}
         for record in records:
             last |= record.validation
-        last |= combined([one.qualities for one in left])
-        self._evaluated |= evaluated_samples([one.qualities for one in left])
+        at_end = [one.qualities for one in left]
+        last |= combine_metrics(at_end)
+        self._evaluated |= sum_denominators(at_end)
         metric = next(iter(self._senses), "")
         sense = Sense(self._senses.get(metric), sense_of(metric).bounded)
         quality = last.get(metric)
@@ -328,10 +321,13 @@ class Recording:
         for record in records:
             if metric in record.validation:
                 values.append((record.validation[metric], record.epoch))
-        best = best_of(values, sense)
+        best = find_best(values, sense)
         best_quality, best_epoch = quality, None
         if best is not None:
             best_quality, best_epoch = best
+        # Without the first epoch, which compiles and fills caches, as in every study.
+        steady = records[1:]
+        seconds = sum(record.train_seconds for record in steady)
         throughput = None
         if seconds:
             throughput = sum(record.samples for record in steady) / seconds
@@ -343,10 +339,12 @@ class Recording:
         )
         write_point(self.run.path / "point.json", self._point)
         point = self._point
+        # One process may hold several workers, as under MirroredStrategy.
+        rows = max(self._most) * len(self._most)
         result = Result(
             **fields_of_point(point),
             communication=left[0].communication,
-            per_worker_batch=-(-max(self._most) * len(self._most) // point.workers),
+            per_worker_batch=-(-rows // point.workers),
             global_batch=sum(self._most),
             epochs=len(records),
             updates=sum(record.steps for record in records),
@@ -374,13 +372,20 @@ class Recording:
             hosts=sorted({one.host for one in left}),
             finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         )
+        # The result comes last: a run that is ended while it writes is not finished.
         self.run.write_checksums(result)
         self.run.write_result(result)
 
 
+def _say(text: str) -> None:
+    """Print a line of rank 0, whose standard output belongs to the script."""
+    print(f"scalestudy: {text}", file=sys.stderr, flush=True)
+
+
 def _notes(by_rank: Sequence[EpochCounts]) -> Iterator[str]:
     """Yield mistakes that the first epoch shows, before the others are trained in vain."""
-    if len({counts.digest for counts in by_rank}) > 1:
+    digests = {counts.digest for counts in by_rank}
+    if len(digests) > 1:
         yield (
             "after the first epoch the workers have different parameters. Wrap the model, as in "
             "DistributedDataParallel(model), unless the script averages it later."

@@ -34,7 +34,8 @@ def main(arguments: list[str]) -> int:
     from scalestudy.worker import die_with_launcher, join_network
 
     try:
-        join_network()  # before anything starts a thread
+        # Before anything starts a thread: the kernel lets only a process of one thread change its namespaces.
+        join_network()
         die_with_launcher()
         from scalestudy.cluster.resolve import resolve
         from scalestudy.features.launch.join import keep_placement, torchrun_variables
@@ -47,15 +48,18 @@ def main(arguments: list[str]) -> int:
         if not folder:
             with _meeting(placement):
                 return _run(None, script, rest, placement)
-        return supervise(
-            RunFolder(folder),
-            placement.rank,
-            lambda: _run(Path(folder), script, rest, placement),
-            stops=(),  # a script does not check for requests to stop
-        )
+
+        def work() -> int:
+            return _run(Path(folder), script, rest, placement)
+
+        # No signal asks for a stop: a script has no loop of ours that would check for it.
+        return supervise(RunFolder(folder), placement.rank, work, stops=())
     except ScalestudyError as error:
         place = user_frame(raised_at(error.__traceback__))
-        print(f"scalestudy: {error}{f' ({place})' if place else ''}", file=sys.stderr)
+        where = ""
+        if place:
+            where = f" ({place})"
+        print(f"scalestudy: {error}{where}", file=sys.stderr)
         return error.exit_code
     except SystemExit as error:
         from scalestudy.launch.supervise import exit_code_of
@@ -73,14 +77,11 @@ def print_from(script: str, error: Exception) -> None:
     below = error.__traceback__
     while below is not None and below.tb_frame.f_code.co_filename != script:
         below = below.tb_next
-    unread = (
-        isinstance(error, SyntaxError) and error.filename == script
-    )  # no frame of the script itself
-    traceback.print_exception(
-        type(error),
-        error,
-        None if unread else below or error.__traceback__,
-    )
+    frames = below or error.__traceback__
+    # A script that Python could not read has no frame of its own.
+    if isinstance(error, SyntaxError) and error.filename == script:
+        frames = None
+    traceback.print_exception(type(error), error, frames)
 
 
 @contextlib.contextmanager
@@ -125,11 +126,19 @@ def _run(
         return 0
     done_file(folder, placement.rank).touch()
     deadline = time.monotonic() + LEAVE_AFTER
-    while not all(done_file(folder, other).exists() for other in range(placement.size)):
-        time.sleep(LOOK)  # another process's last sum may still read from this one
+    # Another process's last sum may still read from this one.
+    while not _all_done(folder, placement.size):
+        time.sleep(LOOK)
         if time.monotonic() > deadline:
             break
     return 0
+
+
+def _all_done(folder: Path, processes: int) -> bool:
+    for rank in range(processes):
+        if not done_file(folder, rank).exists():
+            return False
+    return True
 
 
 def _set_environment(script: Path) -> None:
@@ -146,13 +155,16 @@ def _set_environment(script: Path) -> None:
     from scalestudy.features.launch.script_strategy import find_strategy
     from scalestudy.hardware.devices import showing, visible_gpus
 
-    placement, gpus = start.placement, gpus_of_start(start)
+    placement = start.placement
+    gpus = gpus_of_start(start)
     check_placement(
         placement,
         strategy=traits(start.strategy),
         workers=start.workers,
         gpus=gpus,
     )
+    # By itself, TensorFlow takes the memory of every GPU that it sees. A script that chooses its own by its local
+    # rank must see all of them.
     if (
         gpus
         and placement.size > 1
@@ -161,7 +173,9 @@ def _set_environment(script: Path) -> None:
         place = placement.gpu_place(gpus)
         own = own_gpus(os.environ, visible_gpus(os.environ), local_rank=place)
         os.environ.update(showing(own))
-    device: Literal["cpu", "gpu"] = "gpu" if gpus else "cpu"
+    device: Literal["cpu", "gpu"] = "cpu"
+    if gpus:
+        device = "gpu"
     set_environment(
         start.strategy,
         placement,

@@ -134,16 +134,23 @@ def script_of(
         UserError: If the script cannot be started with these settings.
     """
     name = strategy_of(file, strategy, workers)
+    # Before anything runs: an expression without a value, or a folder of another script, is refused.
     fill_arguments(arguments, workers=workers, seed=seed)
     sweep = {"strategy": name, "workers": workers, "seed": seed}
-    (point,) = points_here(
-        study_of({**PLAIN, "sweep": sweep, "launch": launch}, Path("script.toml"))
-    )
+    settings = {**PLAIN, "sweep": sweep, "launch": launch}
+    (point,) = points_here(study_of(settings, Path("script.toml")))
     refuse_missing_software([point])
     text = script_text(file, arguments)
     point = measured_point(text, name, workers, seed, point.terms)
-    folder_path(text, str(out) if out else None)
-    return Script(point, str(file), tuple(arguments), str(out) if out else None, weak)
+    folder = _text_or_none(out)
+    folder_path(text, folder)
+    return Script(point, str(file), tuple(arguments), folder, weak)
+
+
+def _text_or_none(path: Path | None) -> str | None:
+    if not path:
+        return None
+    return str(path)
 
 
 def strategy_of(file: Path, strategy: str | None, workers: int) -> str:
@@ -183,28 +190,31 @@ def sweep_of(
 
     `given` holds further arguments of `script_of`.
     """
-    scripts = []
+    points = []
+    named = {}
     for count in workers:
         for seed in seeds:
-            scripts.append(
-                script_of(
-                    file,
-                    arguments,
-                    workers=count,
-                    seed=seed,
-                    **given,
-                )
+            script = script_of(
+                file,
+                arguments,
+                workers=count,
+                seed=seed,
+                **given,
             )
-    order = RunOrder.drawn_from(file.name).arrange([script.point for script in scripts])
+            points.append(script.point)
+            named[script.point.name] = script
+
+    def comes_later(point: Point) -> bool:
+        return (point.workers, point.seed) != (min(workers), seeds[0])
+
+    order = RunOrder.drawn_from(file.name).arrange(points)
     # First the fewest workers: only beside their samples it shows if others read everything on each worker.
-    order.sort(
-        key=lambda point: (point.workers, point.seed) != (min(workers), seeds[0])
-    )
-    named = {script.point.name: script for script in scripts}
-    return [
-        replace(named[point.name], point=point.model_copy(update={"place": place}))
-        for place, point in enumerate(order)
-    ]
+    order.sort(key=comes_later)
+    scripts = []
+    for place, point in enumerate(order):
+        placed = point.model_copy(update={"place": place})
+        scripts.append(replace(named[point.name], point=placed))
+    return scripts
 
 
 def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
@@ -218,7 +228,9 @@ def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
     trained: dict[tuple[int, str], str] = {}
     _note_unmeasured(scripts[0], on_note)
     _note_strategy(scripts[0], on_note)
-    if doubt := _apart(max(scripts, key=lambda script: script.point.processes)):
+    largest = max(scripts, key=lambda script: script.point.processes)
+    doubt = _apart(largest)
+    if doubt:
         on_note(doubt)
     for script in scripts:
         if len(scripts) > 1:
@@ -233,10 +245,11 @@ def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
                 raise
             on_note(f"{script.point.name}: {error}")
             failures.append(error)
-        if (result := _result_of(script)) and result.weights_digest:
-            other = trained.setdefault(
-                (result.workers, result.weights_digest), result.name
-            )
+        result = _result_of(script)
+        if result and result.weights_digest:
+            weights = (result.workers, result.weights_digest)
+            other = trained.setdefault(weights, result.name)
+            # A script that ignores the seed repeats one training, whose spread is zero.
             if other != result.name:
                 raise RunError(
                     "different weights from different seeds",
@@ -292,7 +305,8 @@ def _apart(script: Script) -> str:
 
     A measured script is asked while it runs; of others only their sources are known.
     """
-    point, file = script.point, Path(script.file)
+    point = script.point
+    file = Path(script.file)
     if point.processes == 1 or names_joining(file, point.strategy):
         return ""
     return (
@@ -321,21 +335,19 @@ def run_rank(
     name = strategy_of(file, strategy, placement.size)
     check_placement(placement, strategy=traits(name), workers=placement.size)
     terms = Terms(implementation=name, launch=ResolvedLaunch(device=device))  # type: ignore[arg-type]
-    point = measured_point(
-        script_text(file, arguments),
-        name,
-        placement.size,
-        seed,
-        terms,
-    )
-    script = Script(point, str(file), tuple(arguments), str(out) if out else None, weak)
-    if placement.rank == 0 and (doubt := _apart(script)):
-        print(f"scalestudy: {doubt}", file=sys.stderr)
+    text = script_text(file, arguments)
+    point = measured_point(text, name, placement.size, seed, terms)
+    script = Script(point, str(file), tuple(arguments), _text_or_none(out), weak)
+    if placement.rank == 0:
+        doubt = _apart(script)
+        if doubt:
+            print(f"scalestudy: {doubt}", file=sys.stderr)
     environment = _environment(os.environ, device) | script.variables()
     words = [str(file), *script.filled()]
     if name == SCRIPT_STRATEGY:
         environment |= torchrun_variables(placement)
     else:
+        # -P keeps the current folder, whose modules could take the place of ours, out of `sys.path`.
         words = ["-P", "-m", script_process.__name__, "", *words]
     # The new program does not know what this one has not written yet.
     sys.stdout.flush()
@@ -353,7 +365,8 @@ def run_script(script: Script, on_note: OnNote) -> None:
         KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
     """
     folder = Path(tempfile.mkdtemp(prefix="scalestudy-launch-"))
-    run, last = RunFolder(folder), script.point.processes - 1
+    run = RunFolder(folder)
+    last = script.point.processes - 1
     if last:
         ranks = f"ranks 1 to {last}"
         if last == 1:
@@ -369,17 +382,20 @@ def run_script(script: Script, on_note: OnNote) -> None:
         write_point(folder / "point.json", point)
         kills = oom_kills()
         try:
-            with WorkerProcesses(
-                commands(script, run, port, cpus, environment)
-            ) as workers:
+            started = commands(script, run, port, cpus, environment)
+            with WorkerProcesses(started) as workers:
                 failed = workers.wait()
         except KeyboardInterrupt:
             left = _finish_measured(folder, stop.failure(run))
+            # Otherwise the folder holds the only logs of the other ranks.
             if left or not last:
                 shutil.rmtree(folder)
             on_note(_stopped(script, left, folder / "logs"))
             raise
-    failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
+    failure = None
+    if failed:
+        ended_at = workers.ended_at(failed[0])
+        failure = failure_of_end(run, failed, ended_at, kills)
     ended = _ended_ranks(folder, last + 1)
     if failure and ended:
         failure = _with_ended(run, failure, ended)
@@ -417,13 +433,15 @@ def _note_measured(script: Script, measured: RunFolder | None, on_note: OnNote) 
         f"Nothing was measured: {script.file} has begun no epoch of workers.epochs(), and no fit with "
         "workers.keras_callback()."
     )
-    if doubt := _apart(script):
+    doubt = _apart(script)
+    if doubt:
         on_note(doubt)
 
 
 def _failure_text(failure: Failure) -> str:
     """Return why a script failed, with the last lines of the rank unless they are in the terminal."""
     text = failure.reason.replace("the task's file", "the script")
+    # Rank 0 has written to the terminal.
     if failure.rank and failure.tail:
         for line in failure.tail:
             text += f"\n  | {line}"
@@ -438,11 +456,9 @@ def _with_ended(run: RunFolder, failure: Failure, ended: Sequence[int]) -> Failu
     """
     ranks = ", ".join(map(str, ended))
     if not names_another(failure.reason):
-        return failure.model_copy(
-            update={
-                "reason": f"{failure.reason}; rank {ranks} had ended the script before"
-            }
-        )
+        reason = f"{failure.reason}; rank {ranks} had ended the script before"
+        return failure.model_copy(update={"reason": reason})
+    # The failed rank lost its connection to one that was gone, and would be blamed for it.
     reason = f"rank {ranks} ended the script early, with exit code 0, and others still waited for it"
     return failure.model_copy(
         update={
@@ -460,7 +476,8 @@ def _stopped(script: Script, measured: RunFolder | None, logs: Path) -> str:
         where = f"what it has measured: {measured.path}"
     elif script.point.processes > 1:
         where = f"not measured, logs: {logs}"
-    else:  # its output is on the terminal
+    else:
+        # Its output is on the terminal.
         where = "not measured"
     workers = script.point.workers
     return f"Stopped {script.file} ({workers} {plural('worker', workers)}); {where}"
@@ -498,15 +515,13 @@ def commands(
     environment: Mapping[str, str],
 ) -> list[Command]:
     """Return the command of each process, in the current folder; rank 0 inherits this process's output."""
+    workers = worker_commands(run, script.point.processes, port, cpus, environment)
+    folder = str(run.path.absolute())
+    device = script.point.launch.device
     processes = []
-    for rank, worker in enumerate(
-        worker_commands(run, script.point.processes, port, cpus, environment)
-    ):
-        variables = (
-            _environment(worker.environment, script.point.launch.device)
-            | script.variables()
-        )
-        variables[FOLDER] = str(run.path.absolute())
+    for rank, worker in enumerate(workers):
+        variables = _environment(worker.environment, device) | script.variables()
+        variables[FOLDER] = folder
         log: Path | None = worker.log
         if rank == 0:
             # It writes where this process does, as without scalestudy.
@@ -517,9 +532,10 @@ def commands(
             "-P",
             "-m",
             script_process.__name__,
-            str(run.path.absolute()),
+            folder,
             script.file,
             *script.filled(),
         ]
-        processes.append(Command(arguments, variables, worker.cpus, log, Path.cwd()))
+        command = Command(arguments, variables, worker.cpus, log, Path.cwd())
+        processes.append(command)
     return processes

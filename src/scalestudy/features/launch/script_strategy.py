@@ -78,13 +78,13 @@ def _named(file: Path, files: Sequence[Path], words: set[str]) -> Found:
     if names:
         return Found(names[0], _doubt(names[0], names[1:]))
     for row in _rows():
-        if not words.isdisjoint(row.script_classes):
-            named = next(word for word in row.script_classes if word in words)
-            raise UserError(
-                "a script with Horovod, MultiWorkerMirroredStrategy or MirroredStrategy",
-                f"{file.name}, which names {named}",
-                f"Use one of these, or write the model as a task: {GUIDE}.",
-            )
+        for word in row.script_classes:
+            if word in words:
+                raise UserError(
+                    "a script with Horovod, MultiWorkerMirroredStrategy or MirroredStrategy",
+                    f"{file.name}, which names {word}",
+                    f"Use one of these, or write the model as a task: {GUIDE}.",
+                )
     return Found(_alone())
 
 
@@ -95,7 +95,14 @@ def startable_strategies() -> list[str]:
 
 def _rows() -> list[Traits]:
     """Return all strategies, those across nodes first: a script that names two of them asks for that one."""
-    return sorted(REGISTRY.items(), key=lambda row: not row.spans_nodes)
+    across = []
+    within = []
+    for row in REGISTRY.items():
+        if row.spans_nodes:
+            across.append(row)
+        else:
+            within.append(row)
+    return across + within
 
 
 def _named_strategies(words: set[str]) -> list[str]:
@@ -109,15 +116,15 @@ def _named_strategies(words: set[str]) -> list[str]:
 
 def _alone() -> str:
     """Return the strategy of a script that trains alone."""
-    return next(
-        row.name for row in _rows() if row.starts_scripts and row.most_workers == 1
-    )
+    alone = [row for row in _rows() if row.starts_scripts and row.most_workers == 1]
+    return alone[0].name
 
 
 def _doubt(name: str, others: Sequence[str]) -> str:
     if not others:
         return ""
-    return f"it names {' and '.join([name, *others])}; started as {name} (--strategy {others[0]} for the other)"
+    both = " and ".join([name, *others])
+    return f"it names {both}; started as {name} (--strategy {others[0]} for the other)"
 
 
 def names_joining(file: Path, strategy: str) -> bool:
@@ -127,6 +134,7 @@ def names_joining(file: Path, strategy: str) -> bool:
     if row.library:
         ends = (*ends, row.library)
     words = _all_words(list(source_files(str(file.absolute())).values()))
+    # By their ends, since libraries derive from what joins: `SFTTrainer` of trl.
     return any(word.endswith(ends) for word in words)
 
 
@@ -157,12 +165,14 @@ def refuse_keras_3(
     Raises:
         UserError: Names what to use instead.
     """
-    files = list(source_files(str(file.absolute())).values())
-    words = _all_words(files)
     if _keras_major() < 3:
         return
+    files = list(source_files(str(file.absolute())).values())
+    words = _all_words(files)
     modules_of = {source: find_modules(source) for source in files}
-    imported = set().union(*modules_of.values())
+    imported: set[str] = set()
+    for modules in modules_of.values():
+        imported |= modules
     if FIT_FAILS_UNDER in traits(strategy).script_classes and "fit" in words:
         what = (
             f"model.fit under {FIT_FAILS_UNDER}, which fails with Keras 3 (keras#20585)"
@@ -171,6 +181,7 @@ def refuse_keras_3(
         what = "Horovod's optimizer and callbacks for Keras, which do not work with Keras 3"
     else:
         return
+    # TF_USE_LEGACY_KERAS makes `tf.keras` Keras 2, but `import keras` stays Keras 3.
     if _legacy(words, variables):
         mixed = []
         for source, modules in modules_of.items():
@@ -248,7 +259,8 @@ def _words(file: Path) -> set[str]:
             case ast.Attribute():
                 words.add(node.attr)
             case ast.alias():
-                words |= {*node.name.split(".")}
+                words.update(node.name.split("."))
             case ast.Constant(value=str()):
+                # Names stand in texts, too: os.environ["CUDA_VISIBLE_DEVICES"], __import__("tf_keras").
                 words.add(str(node.value))
     return words

@@ -40,12 +40,12 @@ class ScriptText(NamedTuple):
 
 def script_text(file: Path, arguments: Sequence[str]) -> ScriptText:
     """Read the current version of a script."""
-    sources = json.dumps(digests(source_files(str(file.absolute()))), sort_keys=True)
-    return ScriptText(
-        file.absolute(),
-        tuple(arguments),
-        hashlib.sha256(sources.encode()).hexdigest(),
-    )
+    path = file.absolute()
+    # With the modules beside it: many scripts leave the training to one of them.
+    files = source_files(str(path))
+    sources = json.dumps(digests(files), sort_keys=True)
+    digest = hashlib.sha256(sources.encode()).hexdigest()
+    return ScriptText(path, tuple(arguments), digest)
 
 
 def script_here() -> ScriptText:
@@ -63,6 +63,7 @@ def script_here() -> ScriptText:
     if GIVEN not in os.environ:
         arguments = sys.argv[1:]
     else:
+        # With their expressions: `{16*workers}` names one row of the table, its values would be several.
         arguments = shlex.split(os.environ[GIVEN])
     if SOURCE in os.environ:
         return ScriptText(file.absolute(), tuple(arguments), os.environ[SOURCE])

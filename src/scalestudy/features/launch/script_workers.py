@@ -68,28 +68,33 @@ class Workers:
 
     def __init__(self, start: Start) -> None:
         placement = start.placement
-        self.rank, self.local_rank, self.size = (
-            placement.rank,
-            placement.local_rank,
-            start.workers,
-        )
-        self.is_chief, self.strategy = placement.rank == 0, start.strategy
+        self.rank = placement.rank
+        self.local_rank = placement.local_rank
+        self.size = start.workers
+        self.processes = placement.size
+        self.is_chief = placement.rank == 0
+        self.strategy = start.strategy
         self.measured = start.launched or start.strategy == SCRIPT_STRATEGY
         self.seed = int(os.environ.get(SEED) or 0)
+        self._start = start
+        # From the start of the process: the imports of a script are part of its wall time.
         self._clock = PhaseClock(psutil.Process().create_time())
+        # A process that loads data imports the script again, and must not wait for other workers to join it.
         self._helper = is_helper()
         self._session = session_of(start, alone=self._helper)
         self.device: str = self._session.device
-        self._start, self.processes = start, placement.size
         self._recording: Recording | None = None
         self._model: Any = None
         self._counts: EpochCounts | None = None
         self._last: dict[str, tuple[float, float]] = {}
-        self._timed = self._finished = self._failed = False
+        self._timed = False
+        self._finished = False
+        self._failed = False
         self._folder: RunFolder | None = None
         self._communication: str | None = None
         self._cores_used: list[tuple[float, float]] = []
-        if not os.environ.get(FOLDER):  # no supervising process calls finish
+        # Under torchrun or srun, no supervising process calls finish.
+        if not os.environ.get(FOLDER):
             sys.excepthook = self._on_error
             atexit.register(self._at_exit)
 
@@ -159,13 +164,19 @@ class Workers:
         """
         counts = self._counts
         assert counts is not None
-        first, last = (
-            place * samples // self.processes for place in (self.rank, self.rank + 1)
-        )
-        counts.samples = last - first if shared else samples
-        counts.most = -(-largest // self.processes) if shared else largest
-        counts.steps, counts.shared = steps, shared
-        counts.loss = None if loss is None else loss * counts.samples
+        counts.samples = samples
+        counts.most = largest
+        if shared:
+            # Each process takes its part, so that the sum over all is again the number of samples.
+            first = self.rank * samples // self.processes
+            last = (self.rank + 1) * samples // self.processes
+            counts.samples = last - first
+            counts.most = -(-largest // self.processes)
+        counts.steps = steps
+        counts.shared = shared
+        counts.loss = None
+        if loss is not None:
+            counts.loss = loss * counts.samples
         self._session.mark()
 
     def progress(self, samples: int, steps: int) -> None:
@@ -197,10 +208,17 @@ class Workers:
                 repr(better),
                 "Use one of these.",
             )
-        pair = float(value), 1.0 if total is None else float(total)
+        numerator = float(value)
+        denominator = 1.0
+        if total is not None:
+            denominator = float(total)
         if self._recording:
             self._recording.sense(name, better)
-        (self._last if self._counts is None else self._counts.qualities)[name] = pair
+        # After the loop over epochs there is none in progress: the value is that of the final model.
+        qualities = self._last
+        if self._counts is not None:
+            qualities = self._counts.qualities
+        qualities[name] = (numerator, denominator)
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:
@@ -218,7 +236,8 @@ class Workers:
             quality: Name of a metric that the validation logs.
             better: "higher" or "lower", as in `quality`.
         """
-        return self._callback("lightning_callback", "PyTorch")(self, quality, better)
+        callback = self._callback("lightning_callback", "PyTorch")
+        return callback(self, quality, better)
 
     def keras_callback(
         self,
@@ -237,12 +256,8 @@ class Workers:
             batch_size: Samples of a step of this process. Keras counts them, unless the model has its own
                 `train_step`.
         """
-        return self._callback("keras_callback", "Keras")(
-            self,
-            quality,
-            better,
-            batch_size,
-        )
+        callback = self._callback("keras_callback", "Keras")
+        return callback(self, quality, better, batch_size)
 
     def _callback(self, name: str, framework: str) -> Any:
         made = getattr(self._session, name, None)
@@ -273,9 +288,11 @@ class Workers:
                 count,
                 self._clock,
             )
-        path = group.share_object(
-            str(self._recording.run.path) if self._recording else None
-        )
+        own_path = None
+        if self._recording:
+            own_path = str(self._recording.run.path)
+        # Only rank 0 has made the folder, whose name has a number that the others cannot know.
+        path = group.share_object(own_path)
         self._folder = RunFolder(path)
         record = rank_record(
             self._start.placement,
@@ -289,7 +306,8 @@ class Workers:
     def begin_epoch(self) -> None:
         """Begin an epoch and its timing, and end the previous one."""
         self.end_epoch()
-        self._counts, self._epoch_began = EpochCounts(), time.perf_counter()
+        self._counts = EpochCounts()
+        self._epoch_began = time.perf_counter()
         self.go_on()
 
     def pause(self) -> None:
@@ -310,9 +328,13 @@ class Workers:
         if self._counts is None:
             return
         self.pause()
-        counts, self._counts = self._counts, None
+        counts = self._counts
+        self._counts = None
         counts.wall = time.perf_counter() - self._epoch_began
-        counts.loss = None if counts.loss is None else float(counts.loss)
+        # A loss may be a tensor on the device until here, so that no step waits for it.
+        if counts.loss is not None:
+            counts.loss = float(counts.loss)
+        # By these, rank 0 judges the first epoch alone.
         if not self._cores_used:
             counts.joined = self._session.joined(self._model)
             if self._model is not None:
@@ -333,21 +355,24 @@ class Workers:
             return
         self._finished = True
         self.end_epoch()
-        used, seconds = (
-            sum(pair[place] for pair in self._cores_used) for place in (0, 1)
-        )
+        used = sum(used for used, _ in self._cores_used)
+        seconds = sum(seconds for _, seconds in self._cores_used)
+        cpu_percent = 0.0
+        if seconds:
+            cpu_percent = 100 * used / seconds / len(granted())
         session = self._session
         left = Left(
             host=socket.gethostname(),
             qualities=self._last,
             peak_memory=peak_memory(),
-            cpu_percent=100 * used / seconds / len(granted()) if seconds else 0.0,
-            digest=session.digest(self._model) if self._model is not None else "",
-            parameters=session.parameters(self._model)
-            if self._model is not None
-            else None,
+            cpu_percent=cpu_percent,
+            digest="",
+            parameters=None,
             communication=self._communication,
         )
+        if self._model is not None:
+            left.digest = session.digest(self._model)
+            left.parameters = session.parameters(self._model)
         everyone = session.group.to_first(asdict(left))
         if self._recording and everyone is not None:
             self._recording.result([Left(**values) for values in everyone])
@@ -371,17 +396,20 @@ class Workers:
         """Record an error of the script. Every rank does so; thus the last one knows the first cause."""
         self._failed = True
         sys.__excepthook__(kind, error, trace)
-        if self._folder is not None:
-            with contextlib.suppress(OSError):
-                self._folder.write_cause(cause_of(self.rank, error))
-                if first := first_cause(self._folder.causes()):
-                    several = len(set(self._start.placement.hosts)) > 1
-                    self._folder.write_failure(
-                        failure_of(self._folder, first, hosts=several)
-                    )
+        if self._folder is None:
+            return
+        # The error has been printed: that it cannot be recorded, on a full disk, must not add another.
+        with contextlib.suppress(OSError):
+            self._folder.write_cause(cause_of(self.rank, error))
+            first = first_cause(self._folder.causes())
+            if first:
+                several = len(set(self._start.placement.hosts)) > 1
+                failure = failure_of(self._folder, first, hosts=several)
+                self._folder.write_failure(failure)
 
 
 _made: list[Workers] = []
+"""The workers of this process, once they have been asked for."""
 
 
 def workers() -> Workers:

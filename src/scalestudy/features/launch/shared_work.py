@@ -77,7 +77,8 @@ def _is_same_work(shares: Sequence[Share]) -> bool:
             return False
         if (share.samples, share.steps) != (first.samples, first.steps):
             return False
-        if not math.isclose(share.loss, first.loss, rel_tol=SAME_LOSS):  # False for NaN
+        # NaN is close to nothing: workers that all diverged may have trained on other samples.
+        if not math.isclose(share.loss, first.loss, rel_tol=SAME_LOSS):
             return False
     return True
 
@@ -113,12 +114,15 @@ def find_other_set(
     Their numbers may differ by a few, which fill up a batch, and each worker may evaluate everything.
     """
     same = abs(evaluated / other_evaluated - 1) <= NEAR
-    return not same and not find_grown(
+    if same:
+        return False
+    each_evaluates_all = find_grown(
         workers,
         evaluated,
         other_workers,
         other_evaluated,
     )
+    return not each_evaluates_all
 
 
 def grown_error(

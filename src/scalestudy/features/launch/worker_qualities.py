@@ -14,15 +14,17 @@ def sense_of(name: str) -> Sense:
     return known(re.sub(r"^(val|valid|validation|eval|test)[_/]", "", name))
 
 
-def combined(given: Sequence[Qualities]) -> dict[str, float]:
+def combine_metrics(given: Sequence[Qualities]) -> dict[str, float]:
     """Return each metric: the sum of the workers' numerators over that of their denominators."""
     values = {}
     for name in _names(given):
         numerators, denominators = _pairs(given, name)
         total = sum(denominators)
-        values[name] = float("nan")
         if total:
             values[name] = sum(numerators) / total
+        else:
+            # No worker has evaluated anything.
+            values[name] = float("nan")
     return values
 
 
@@ -36,15 +38,17 @@ def _names(given: Sequence[Qualities]) -> list[str]:
 
 def _pairs(given: Sequence[Qualities], name: str) -> tuple[list[float], list[float]]:
     """Return the numerators and the denominators of a metric, of the workers that have it."""
-    numerators, denominators = [], []
+    numerators = []
+    denominators = []
     for qualities in given:
         if name in qualities:
-            numerators.append(qualities[name][0])
-            denominators.append(qualities[name][1])
+            numerator, denominator = qualities[name]
+            numerators.append(numerator)
+            denominators.append(denominator)
     return numerators, denominators
 
 
-def evaluated_samples(given: Sequence[Qualities]) -> dict[str, float]:
+def sum_denominators(given: Sequence[Qualities]) -> dict[str, float]:
     """Return the sum of the workers' denominators of each metric that counts samples."""
     totals: dict[str, float] = {}
     for name in _names(given):
@@ -55,7 +59,7 @@ def evaluated_samples(given: Sequence[Qualities]) -> dict[str, float]:
     return totals
 
 
-def best_of(
+def find_best(
     values: Sequence[tuple[float, int]], sense: Sense
 ) -> tuple[float, int] | None:
     """Return the best value and its first epoch; the last value if the better direction is unknown."""
@@ -64,4 +68,9 @@ def best_of(
     if sense.better is None:
         return values[-1]
     better = sense.better
-    return max(values, key=lambda pair: (gain(pair[0], better), -pair[1]))
+
+    def by_gain(pair: tuple[float, int]) -> tuple[float, int]:
+        value, epoch = pair
+        return gain(value, better), -epoch
+
+    return max(values, key=by_gain)
