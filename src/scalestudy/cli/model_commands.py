@@ -133,11 +133,11 @@ def evaluate_command(
 
     The data set must have the classes of the training, in their order.
     """
-    from scalestudy.features.model import use_model
+    from scalestudy.features.model.evaluate import evaluate_model
     from scalestudy.report.number_format import format_number
 
     trained, terminal = _found(model, point, weights, task, environment)
-    done = use_model.evaluate_model(trained, data, split, terminal, device=device)
+    done = evaluate_model(trained, data, split, terminal, device=device)
     if form == "json":
         print(json.dumps(done._asdict(), indent=1))
         return
@@ -168,7 +168,7 @@ def samples_command(
 
     All validation samples are ranked by their own loss. The page contains its pictures and needs no network.
     """
-    from scalestudy.features.model.use_model import write_gallery
+    from scalestudy.features.model.evaluate import write_gallery
 
     refuse_target(out_file, [model], force=force)
     trained, terminal = _found(model, point, weights, task, environment)
@@ -201,7 +201,7 @@ def export_model_command(
     The exported model takes images as they are stored (8 or 16 bits) and scales them itself. A JSON file
     beside it holds the names of its classes and the preprocessing.
     """
-    from scalestudy.features.model.use_model import export_trained_model
+    from scalestudy.features.model.export_model import export_trained_model
 
     refuse_target(out_path, [model], force=force)
     trained, terminal = _found(model, point, weights, task, environment)

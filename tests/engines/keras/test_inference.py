@@ -11,7 +11,7 @@ from scalestudy.data.preparation import prepare
 from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.engines.tensorflow.engine import ENGINE
 from scalestudy.features.model import model_worker
-from scalestudy.features.model.use_model import ModelJob
+from scalestudy.features.model.model_job import ModelJob
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.load import load_task
 from scalestudy.tasks.task import DataInfo

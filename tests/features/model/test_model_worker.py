@@ -11,9 +11,9 @@ from PIL import Image
 from model_records import Bright, Mean, record
 from scalestudy.data.images.decode import read_mask
 from scalestudy.features.model.image_inputs import files_of
+from scalestudy.features.model.model_job import ModelJob
 from scalestudy.features.model.model_worker import predict_images
 from scalestudy.features.model.predict import as_csv
-from scalestudy.features.model.use_model import ModelJob
 from scalestudy.training.reading import in_channels
 
 

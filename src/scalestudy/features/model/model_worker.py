@@ -1,6 +1,6 @@
 """`python -m scalestudy.features.model.model_worker JOB`: a process that uses a model.
 
-JOB is the file of a `use_model.ModelJob`. It prints its progress and its answer (`util.child_process`).
+JOB is the file of a `model_job.ModelJob`. It prints its progress and its answer (`util.child_process`).
 """
 
 import sys
@@ -26,7 +26,7 @@ from scalestudy.features.model.image_inputs import (
     placing,
     read_for,
 )
-from scalestudy.features.model.use_model import EXPECTED, REMEDY, ModelJob
+from scalestudy.features.model.model_job import EXPECTED, REMEDY, ModelJob
 from scalestudy.hardware import cores
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import references

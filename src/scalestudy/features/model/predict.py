@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from scalestudy.app.follow import Listener
 from scalestudy.features.model.find_model import FoundModel
 from scalestudy.features.model.image_inputs import ImageItem, files_of
-from scalestudy.features.model.use_model import compute, device_for
+from scalestudy.features.model.model_job import compute, device_for
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically

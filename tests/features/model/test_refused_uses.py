@@ -9,14 +9,10 @@ from PIL import Image
 
 from model_records import record
 from scalestudy.app.follow import Listener
+from scalestudy.features.model.evaluate import refuse_other_data, write_gallery
+from scalestudy.features.model.export_model import export_trained_model, metadata_path
 from scalestudy.features.model.find_model import FoundModel
 from scalestudy.features.model.predict import MARK, Wanted, plan_prediction
-from scalestudy.features.model.use_model import (
-    export_trained_model,
-    metadata_path,
-    refuse_other_data,
-    write_gallery,
-)
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import UserError
 
