@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,13 +68,17 @@ def refuse_other_data(record: ModelRecord, prepared: Prepared, name: str) -> Non
             f"{name} of the kind {prepared.kind}",
             "Name another source.",
         )
-    ours, theirs = list(record.class_names), list(prepared.class_names)
+    ours = list(record.class_names)
+    theirs = list(prepared.class_names)
+    # Equal sets in another order are refused as well: the model's outputs would be held against other classes.
     if ours != theirs:
         raise UserError(
             f"the classes of the training, in their order ({', '.join(ours[:10])})",
             f"{name} with {', '.join(theirs[:10])}",
             "Rename its classes, or leave out classes that the model does not know.",
         )
+    # Whole numbers are multiplied by 1/255 or 1/65535, so 8 and 16 bits agree. Of floating-point numbers nothing
+    # says the range.
     if (record.scale == 1) != (prepared.scale == 1):
         raise UserError(
             f"inputs stored as in training ({record.dtype}, multiplied by {record.scale:.6g})",
@@ -114,7 +118,9 @@ def prepare_like(record: ModelRecord, source: str, listener: Listener) -> Prepar
     # The cache may be relative to the study file, whose folder is unknown here. A record must not name code.
     left_out = {"validation": None, "cache": None, "read": None}
     data = DataSettings.model_validate(settings | left_out | {"source": source})
-    kind = record.kind if record.kind in ("masks", "classes") else None
+    kind = None
+    if record.kind in ("masks", "classes"):
+        kind = record.kind
     folder, _, _ = prepare_data(data, kind, Path(), listener)  # type: ignore[arg-type]
     return Prepared.open(folder)
 
@@ -147,9 +153,8 @@ def write_gallery(
         "prepared": str(prepared.path),
         "rows": rows,
     }
-    record = GalleryRecord.model_validate(
-        compute(model, job, "Judging", len(rows), listener)
-    )
+    answer = compute(model, job, "Judging", len(rows), listener)
+    record = GalleryRecord.model_validate(answer)
     try:
         write_document(gallery_document(record, model.label), "html", out)
     except OSError as error:
@@ -176,14 +181,14 @@ def _data(
         )
     if source is None:
         prepared, parts = own_data(model)
-        name, data = (
-            split or "validation",
-            str(model.record.data.get("source") or prepared.path),
-        )
+        name = split or "validation"
+        data = str(model.record.data.get("source") or prepared.path)
     else:
         prepared = prepare_like(model.record, source, listener)
-        name, data = split or "all", source
-        parts = make_split(prepared, None, int(model.record.data.get("seed", 0)))
+        name = split or "all"
+        data = source
+        seed = int(model.record.data.get("seed", 0))
+        parts = make_split(prepared, None, seed)
         if _is_own(model, prepared):
             listener.note(
                 f"{source} is what the model was trained on: its training samples are among these."
@@ -194,7 +199,10 @@ def _data(
                 f"{source}, which has {', '.join(prepared.given) or 'none'}",
                 "Leave out --split to evaluate on all samples.",
             )
-    rows = range(prepared.count) if name == "all" else getattr(parts, name)
+    rows: Any = range(prepared.count)
+    if name != "all":
+        rows = getattr(parts, name)
+    # A source with a test set but no validation set: the quality of its runs is that of the test set.
     if name == "test" and not len(rows) and parts.quality_split == "test":
         rows = parts.validation
     if not len(rows):
@@ -208,6 +216,7 @@ def _data(
 
 def _is_own(model: FoundModel, prepared: Prepared) -> bool:
     try:
-        return own_data(model)[0].fingerprint == prepared.fingerprint
+        own, _ = own_data(model)
     except UserError:
         return False
+    return own.fingerprint == prepared.fingerprint

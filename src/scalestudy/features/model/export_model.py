@@ -44,21 +44,21 @@ def metadata_path(out: Path) -> Path:
 
 def _form_of(model: FoundModel, out: Path) -> str:
     forms = engine_traits(model.record.engine).export_forms
-    form = next((name for name, suffix in forms.items() if suffix == out.suffix), None)
-    if form is None:
-        known = []
-        for suffix in forms.values():
-            known.append(suffix or "nothing, for the folder of a SavedModel")
-        raise UserError(
-            f"a name that ends in {' or '.join(known)}",
-            f"{out}",
-            "Correct --out.",
-        )
-    return form
+    known = []
+    for form, suffix in forms.items():
+        if suffix == out.suffix:
+            return form
+        known.append(suffix or "nothing, for the folder of a SavedModel")
+    raise UserError(
+        f"a name that ends in {' or '.join(known)}",
+        f"{out}",
+        "Correct --out.",
+    )
 
 
 def _refuse(model: FoundModel, out: Path, *, force: bool) -> None:
     kept = model.run.path
+    # Links resolved: the run's own model is never replaced, not even by --force.
     if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(kept)):
         raise UserError(
             "a target outside the run's folder",
@@ -74,20 +74,26 @@ def _refuse(model: FoundModel, out: Path, *, force: bool) -> None:
             "Make it first.",
         )
     present = [path for path in (out, metadata_path(out)) if path.exists()]
-    ours = (
-        out.is_file()
-        or not out.exists()
-        or (out / "saved_model.pb").exists()
-        or not any(out.iterdir())
-    )
-    if present and (not force or not ours):
-        verb = "exists" if len(present) == 1 else "exist"
-        # --force replaces what an export has written, never another folder.
+    # --force replaces what an export has written, never another folder.
+    is_ours = _may_be_an_export(out)
+    if present and (not force or not is_ours):
+        verb = "exist"
+        if len(present) == 1:
+            verb = "exists"
         action = "Name another with --out."
-        if ours:
+        if is_ours:
             action = "Name another with --out, or replace them with --force."
         raise UserError(
             "a new file",
             f"{' and '.join(map(str, present))}, which {verb}",
             action,
         )
+
+
+def _may_be_an_export(out: Path) -> bool:
+    """Whether a target is new, a file, an empty folder or a SavedModel."""
+    if out.is_file() or not out.exists():
+        return True
+    if (out / "saved_model.pb").exists():
+        return True
+    return not any(out.iterdir())

@@ -59,40 +59,26 @@ def find_model(
             "Correct the path; `scalestudy status STUDY` lists the runs.",
         )
     if path.suffix == ".toml":
-        file, path = path, default_folder(path, load_study(path).name)
+        file = path
+        path = default_folder(file, load_study(file).name)
         if not (path / "study.json").exists():
             raise UserError(
                 "a study that has been run",
                 f"{file}, without {path}",
                 f"Run it first: scalestudy run {file}",
             )
-    if point is not None and not (path / "study.json").exists():
-        raise UserError(
-            "a study's folder with --point",
-            f"{path}",
-            "Leave out --point, or name the study.",
-        )
-    folders = [folder for folder in path.glob("run-*") if NAME.fullmatch(folder.name)]
-    runs = sorted(map(RunFolder, folders), key=lambda run: run.number)
-    if (path / "study.json").exists():
-        found = _of_run(*_of_study(path, point), weights)
-    elif (path / "point.json").exists():
-        found = _of_run(RunFolder(path), (), weights)
-    elif runs:
-        found = _of_run(_newest(runs, path), (), weights)
-    else:
-        raise UserError(
-            "a run's folder or a study's",
-            f"{path}, which is neither",
-            "Name a folder with point.json or study.json.",
-        )
-    if altered := found.run.altered((*RECORDS, found.path.name)):
+    run, notes = _choose_run(path, point)
+    found = _of_run(run, notes, weights)
+    # Files may come from anyone who can write to the folder: what its run has left is known by its checksums.
+    altered = found.run.altered((*RECORDS, found.path.name))
+    if altered:
         raise UserError(
             f"the files of {found.run.path} as its run has left them",
             altered,
             "Restore them from a backup; `scalestudy status --verify` lists all damage.",
         )
-    record, notes = found.record, found.notes
+    record = found.record
+    notes = found.notes
     code = permit_task(record.task, record.task_checksum, permission)
     recorded = None
     if (found.run.path / "point.json").exists():
@@ -110,6 +96,33 @@ def find_model(
     )
 
 
+def _choose_run(path: Path, point: str | None) -> tuple[RunFolder, tuple[str, ...]]:
+    """Return the run of a folder of a study, a run or a point, and remarks on the choice."""
+    if (path / "study.json").exists():
+        return _of_study(path, point)
+    if point is not None:
+        raise UserError(
+            "a study's folder with --point",
+            f"{path}",
+            "Leave out --point, or name the study.",
+        )
+    if (path / "point.json").exists():
+        return RunFolder(path), ()
+    runs = []
+    for folder in path.glob("run-*"):
+        if NAME.fullmatch(folder.name):
+            runs.append(RunFolder(folder))
+    if runs:
+        # By number: run-10 comes after run-9.
+        runs.sort(key=lambda run: run.number)
+        return _newest(runs, path), ()
+    raise UserError(
+        "a run's folder or a study's",
+        f"{path}, which is neither",
+        "Name a folder with point.json or study.json.",
+    )
+
+
 def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:
     record = run.model_record()
     if record is None:
@@ -124,22 +137,34 @@ def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:
             f"{run.path}, whose task reads its own data",
             f"Load {run.model} with its library and the task file, and feed it the samples of read().",
         )
-    best = run.best_record()
-    name = f"{run.path.parent.name}/{run.path.name}"
     if weights == "best":
-        if best is None or not run.best.exists():
-            raise UserError(
-                "a run that kept its best epoch",
-                f"{run.path}, without {run.best.name}",
-                'Use --weights last; keep_best = "none" under [train] keeps none.',
-            )
-        return FoundModel(
-            run.best,
-            record.model_copy(update={"weights": "best"}),
-            f"{name}, epoch {best.epoch} ({best.metric} {best.value:.4g})",
-            run,
-            notes,
+        return _best_of_run(run, record, notes)
+    return _last_of_run(run, record, notes)
+
+
+def _best_of_run(
+    run: RunFolder, record: ModelRecord, notes: tuple[str, ...]
+) -> FoundModel:
+    best = run.best_record()
+    if best is None or not run.best.exists():
+        raise UserError(
+            "a run that kept its best epoch",
+            f"{run.path}, without {run.best.name}",
+            'Use --weights last; keep_best = "none" under [train] keeps none.',
         )
+    return FoundModel(
+        run.best,
+        record.model_copy(update={"weights": "best"}),
+        f"{_name(run)}, epoch {best.epoch} ({best.metric} {best.value:.4g})",
+        run,
+        notes,
+    )
+
+
+def _last_of_run(
+    run: RunFolder, record: ModelRecord, notes: tuple[str, ...]
+) -> FoundModel:
+    best = run.best_record()
     result = run.result()
     if not run.model.exists():
         if result is None:
@@ -156,20 +181,26 @@ def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:
             f"{run.path}, {why}",
             f"Run the study again.{hint}",
         )
-    label = name
+    label = _name(run)
     if result is not None:
-        label = f"{name}, last epoch ({result.metric} {result.quality:.4g})"
+        label = f"{label}, last epoch ({result.metric} {result.quality:.4g})"
         if best and run.best.exists() and best.epoch != result.epochs:
             more = f"Epoch {best.epoch} was better ({best.metric} {best.value:.4g}): --weights best takes it."
             notes = (*notes, more)
     return FoundModel(run.model, record, label, run, notes)
 
 
+def _name(run: RunFolder) -> str:
+    return f"{run.path.parent.name}/{run.path.name}"
+
+
 def _of_study(folder: Path, point: str | None) -> tuple[RunFolder, tuple[str, ...]]:
     study = StudyFolder.open(folder)
-    names = match_points([known.name for known in study.points()], [point or "*"])
+    all_names = [known.name for known in study.points()]
+    names = match_points(all_names, [point or "*"])
     if point is not None and len(names) == 1:
-        return _newest(study.runs(names[0]), folder / "points" / names[0]), ()
+        (name,) = names
+        return _newest(study.runs(name), folder / "points" / name), ()
     done: list[tuple[float, RunFolder]] = []
     for name in names:
         finished: list[tuple[float, RunFolder]] = []
@@ -193,19 +224,19 @@ def _of_study(folder: Path, point: str | None) -> tuple[RunFolder, tuple[str, ..
             f"{folder}, without any",
             "Run it first: `scalestudy run`.",
         )
-    run = max(done, key=lambda pair: pair[0])[1]
-    note = f"The best of {len(done)} runs is {run.path.parent.name}; --point NAME takes another."
+    _, run = max(done, key=lambda pair: pair[0])
     if len(done) == 1:
         return run, ()
+    note = f"The best of {len(done)} runs is {run.path.parent.name}; --point NAME takes another."
     return run, (note,)
 
 
 def _gain(result: Result) -> float:
+    # A diverged run has no finite quality, and NaN would be neither better nor worse than any.
     if result.quality is None or not math.isfinite(result.quality):
         return -math.inf
-    return gain(
-        result.quality, result.better or known(result.metric).better or "higher"
-    )
+    better = result.better or known(result.metric).better or "higher"
+    return gain(result.quality, better)
 
 
 def _newest(runs: Sequence[RunFolder], where: Path) -> RunFolder:
@@ -216,4 +247,7 @@ def _newest(runs: Sequence[RunFolder], where: Path) -> RunFolder:
             f"{where}, without runs",
             "Run the study first.",
         )
-    return next((run for run in reversed(runs) if run.result() is not None), runs[-1])
+    for run in reversed(runs):
+        if run.result() is not None:
+            return run
+    return runs[-1]

@@ -48,8 +48,10 @@ def files_of(arguments: Sequence[str]) -> list[ImageItem]:
     Raises:
         UserError: If a path does not exist, a folder holds no images, or two results would have one name.
     """
-    files: dict[str, tuple[Path, Path]] = {}  # path, path below the argument
-    for path in map(Path, arguments):
+    # Each image with its path below the argument.
+    files: dict[str, tuple[Path, Path]] = {}
+    for argument in arguments:
+        path = Path(argument)
         if not path.exists():
             raise UserError(
                 "images or folders of images",
@@ -80,6 +82,7 @@ def _images_below(folder: Path) -> list[tuple[Path, Path]]:
         name = file.relative_to(folder)
         if name.suffix.lower() not in READ_SUFFIXES:
             continue
+        # macOS leaves `._image.png` beside each image that it copies to another file system.
         if not any(map(is_system_name, name.parts)):
             found.append((file, name))
     return found
@@ -87,11 +90,14 @@ def _images_below(folder: Path) -> list[tuple[Path, Path]]:
 
 def _named(files: Sequence[tuple[Path, Path]]) -> list[ImageItem]:
     """Name results as the images without suffix, or with it if two images differ in nothing else."""
-    taken = Counter(below.with_suffix("") for _, below in files)
+    short = [below.with_suffix("") for _, below in files]
+    taken = Counter(short)
     names = []
-    for _, below in files:
-        name = below.with_suffix("")
-        names.append(below if taken[name] > 1 else name)
+    for (_, below), name in zip(files, short, strict=True):
+        if taken[name] > 1:
+            names.append(below)
+        else:
+            names.append(name)
     for name, count in Counter(names).items():
         if count > 1:
             same = []
@@ -105,14 +111,12 @@ def _named(files: Sequence[tuple[Path, Path]]) -> list[ImageItem]:
             )
     items = []
     for (file, _), name in zip(files, names, strict=True):
-        absolute = str(file.absolute())
-        items.append(
-            ImageItem(
-                shown=str(file),
-                name=name.as_posix(),
-                file=absolute,
-            )
+        item = ImageItem(
+            shown=str(file),
+            name=name.as_posix(),
+            file=str(file.absolute()),
         )
+        items.append(item)
     return items
 
 
@@ -131,9 +135,11 @@ def read_for(path: Path, record: ModelRecord) -> Read:
     Raises:
         UserError: If the file is damaged, or its values are not comparable with those in training.
     """
-    channels, value_range = record.input_shape[2], record.data.get("value_range")
+    channels = record.input_shape[2]
+    value_range = record.data.get("value_range")
     pixels = read_pixels(path)
     present = pixels.shape[2]
+    # Grey is repeated and colours become their luma; what a fourth or a fifth channel holds is unknown.
     if present != channels and {present, channels} != {1, 3}:
         raise UserError(
             f"images of {channels} channels, as in training",
@@ -143,7 +149,9 @@ def read_for(path: Path, record: ModelRecord) -> Read:
     pixels = in_channels(pixels[None], channels)[0]
     if record.dtype == "float32" and (value_range or pixels.dtype not in FULL):
         # Numbers of other types than 8 and 16 bits become float32, as when the set was prepared.
-        bounds = tuple(value_range) if value_range else None
+        bounds = None
+        if value_range:
+            bounds = tuple(value_range)
         form = Form(channels, np.dtype(np.float32), bounds)
         return Read(form.of(pixels, str(path)), record.scale)
     if pixels.dtype.name != record.dtype:
@@ -179,11 +187,15 @@ class Whole:
             return one
         if self.way == "stretch":
             return resize(one, self.size)
-        inner = {"pad": fit_size, "crop": covering}[self.way](self.size, self.into)
+        if self.way == "pad":
+            inner = fit_size(self.size, self.into)
+        else:
+            inner = covering(self.size, self.into)
         top, low = _middle(inner[0], self.into[0])
         left, right = _middle(inner[1], self.into[1])
         if self.way == "pad":
             return resize(one[top:low, left:right], self.size)
+        # NaN, which is the answer of no class: the model has not seen these pixels.
         whole = np.full((*inner, one.shape[2]), np.nan, np.float32)
         whole[top:low, left:right] = one
         return resize(whole, self.size)
@@ -232,6 +244,7 @@ def placing(size: Size, record: ModelRecord) -> Placing:
     tile = data.get("tile")
     own_scale = tile or not data.get("image_size")
     if record.kind == "masks" and size != record.size and own_scale:
+        # The model has little context at the edges of a tile, where another tile's core is taken.
         overlap = min(record.size) // 4
         if tile:
             # As the images of the training were cut.

@@ -69,7 +69,9 @@ def device_for(asked: str) -> Literal["cpu", "gpu"]:
             "no GPU that this process may use",
             "Use --device cpu, or run `scalestudy check` to see why.",
         )
-    return "gpu" if gpus else "cpu"
+    if gpus:
+        return "gpu"
+    return "cpu"
 
 
 def compute(
@@ -87,9 +89,11 @@ def compute(
         UserError: If the process reports a user error, or the framework is missing.
         RunError: If it fails in another way.
     """
+    # A record may name data whose reading runs code: the process gets only those that the user has named.
     of = {"model": str(model.path.absolute()), "record": without_sources(model.record)}
     job = ModelJob.model_validate(of | dict(asked))
-    engine, environment = engine_traits(job.record.engine), model.environment
+    engine = engine_traits(job.record.engine)
+    environment = model.environment
     if environment is None and engine.missing_software():
         raise UserError(
             f"{engine.label}, which computes the predictions",

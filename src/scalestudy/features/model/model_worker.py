@@ -55,12 +55,17 @@ _ON_CPU = {"tf32": "float32"}
 
 def main(file: str) -> NoReturn:
     """Do the job in this file, and answer."""
-    answer_and_exit(lambda say: _explain(Path(file), say), EXPECTED, lambda _: REMEDY)
+
+    def work(say: Say) -> dict[str, Any]:
+        return _explain(Path(file), say)
+
+    answer_and_exit(work, EXPECTED, lambda _: REMEDY)
 
 
 def _explain(file: Path, say: Say) -> dict[str, Any]:
     try:
-        return _done(ModelJob.model_validate_json(file.read_bytes()), say)
+        job = ModelJob.model_validate_json(file.read_bytes())
+        return _done(job, say)
     except Exception as error:
         raise explain(error) or RunError(EXPECTED, repr(error), REMEDY) from error
 
@@ -79,7 +84,8 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
     if job.action == "evaluate":
         return evaluate_set(engine, job, say)
     if job.action == "gallery":
-        rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
+        rows = np.array(job.rows, np.int64)
+        prepared = Prepared.open(job.prepared)
         model = _trainer(engine, job, prepared).file.inference()
         gallery = gallery_of(
             model,
@@ -90,7 +96,8 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
             of=len(rows),
         )
         return gallery.model_dump(mode="json")
-    return {"lines": predict_images(engine.inference(job.model, job.record), job, say)}
+    model = engine.inference(job.model, job.record)
+    return {"lines": predict_images(model, job, say)}
 
 
 def evaluate_set(
@@ -112,6 +119,7 @@ def evaluate_set(
         inputs = in_channels(inputs, job.record.input_shape[2])
         one = Slice(inputs[None], targets[None], 0, len(part), len(part))
         more = trainer.evaluate((one,))
+        # Sums and no means of batches, so that each sample counts once, also in a smaller last batch.
         if sums:
             sums = [a + b for a, b in zip(sums, more, strict=True)]
         else:
@@ -128,7 +136,8 @@ def _trainer(engine: Engine, job: ModelJob, prepared: Prepared) -> Trainer:
     shape = (*prepared.input_shape[:2], record.input_shape[2])
     seen = prepared.model_copy(update={"input_shape": shape})
     alone = Placement(0, 1, 0, 1, 0, ("localhost",), "alone")
-    joined = join(references(record.engine)[0], alone, workers=1, device=job.device)
+    strategy = references(record.engine)[0]
+    joined = join(strategy, alone, workers=1, device=job.device)
     trainer = engine.trainer(_point(record, job.device), seen, np.ones(1), joined)
     trainer.file.restore(job.model)
     return trainer
@@ -136,12 +145,14 @@ def _trainer(engine: Engine, job: ModelJob, prepared: Prepared) -> Trainer:
 
 def _point(record: ModelRecord, device: str) -> Point:
     """Return a one-worker point with the precision that the model was trained with."""
+    # Determinism costs a GPU from 6 % to several times its speed.
     train = record.rebuilt.model_dump() | {"deterministic": device == "cpu"}
     if device == "cpu":
         train["precision"] = _ON_CPU.get(train["precision"], train["precision"])
     alone = references(record.engine)[0]
     # The images to use are those of the job, whatever the model was trained on.
-    data = {key: value for key, value in record.data.items() if key != "source"}
+    data = dict(record.data)
+    data.pop("source", None)
     point = Point.model_validate(
         {
             "name": "use",
@@ -180,7 +191,8 @@ def predict_images(
     lines: dict[int, dict[str, Any]] = {}
     for start in range(0, len(job.items), IMAGES_AT_ONCE):
         ready = []
-        for index, item in enumerate(job.items[start : start + IMAGES_AT_ONCE], start):
+        items = job.items[start : start + IMAGES_AT_ONCE]
+        for index, item in enumerate(items, start):
             try:
                 ready.append(_read(index, item, job))
             except ScalestudyError as error:
@@ -198,11 +210,8 @@ def _gives_logits(model: Inference, job: ModelJob) -> bool:
     inputs = np.random.default_rng(0).random((2, *job.record.input_shape), np.float32)
     inputs[0] = 0
     outputs = model.outputs(inputs, 1.0)
-    probabilities(
-        outputs,
-        job.record,
-        logits=True,
-    )  # raises if the outputs are not those of classes
+    # Raises if the outputs are not those of classes.
+    probabilities(outputs, job.record, logits=True)
     return are_logits(outputs)
 
 
@@ -226,10 +235,10 @@ def _compute(
         return
     inputs = np.concatenate([image.inputs for image in ready])
     height, width = job.record.size
+    most = IMAGES_AT_ONCE
+    # One input an image, none of which is a tile: fewer images need no larger batch.
     if len(inputs) == len(ready):
         most = min(len(job.items), IMAGES_AT_ONCE)
-    else:
-        most = IMAGES_AT_ONCE
     size = max(1, min(most, PREDICTED_PIXELS // (height * width)))
     outputs = []
     for start in range(0, len(inputs), size):
@@ -240,7 +249,8 @@ def _compute(
         outputs.append(model.outputs(batch, 1.0)[: len(part)])
     values = probabilities(np.concatenate(outputs), job.record, logits=logits)
     ends = np.cumsum([len(image.inputs) for image in ready])
-    yield from zip(ready, np.split(values, ends[:-1]), strict=True)
+    by_image = np.split(values, ends[:-1])
+    yield from zip(ready, by_image, strict=True)
 
 
 def _write(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
@@ -250,28 +260,32 @@ def _write(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
         (one,) = values
         return line | {
             "class": int(np.argmax(one)),
-            "probabilities": [float(value) for value in one],
+            "probabilities": list(map(float, one)),
         }
     whole = image.placing.joined(values)
     mask = classes_of(whole)
-    out, name = Path(job.out), image.item.name
+    out = Path(job.out)
+    name = image.item.name
     _put(out, f"masks/{name}.png", pictures.mask_png(mask))
     if job.overlay:
         laid = pictures.overlay(pictures.to_rgb(image.read.pixels), mask)
         _put(out, f"overlays/{name}.png", pictures.png(laid))
+    # Of the pixels that the model has seen: those cropped by `fit = "crop"` are of class 255.
     counts = np.bincount(mask.ravel(), minlength=256)[: job.record.classes]
     known = max(1, int(counts.sum()))
+    shares = [int(count) / known for count in counts]
     return line | {
         "mask": f"masks/{name}.png",
         "height": mask.shape[0],
         "width": mask.shape[1],
-        "shares": [int(count) / known for count in counts],
+        "shares": shares,
     }
 
 
 def _put(out: Path, name: str, content: bytes) -> None:
     """Write a file of the output folder, with the folders in its name."""
     out.mkdir(parents=True, exist_ok=True)
+    # One by one, since `mkdir(parents=True)` would follow a link that lies in the output folder.
     for folder in reversed(Path(name).parents[:-1]):
         make_inside(out / folder)
     write_atomically(out / name, content, durable=False)

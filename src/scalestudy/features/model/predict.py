@@ -94,18 +94,20 @@ def _refuse_out(wanted: Wanted, items: Sequence[ImageItem]) -> None:
             "Name another with --out.",
         )
     real = Path(os.path.realpath(out))
-    for name in [*wanted.images, *[item.file for item in items]]:
+    files = [item.file for item in items]
+    for name in [*wanted.images, *files]:
         image = Path(os.path.realpath(name))
-        if image.is_relative_to(real) or (
-            image.is_dir() and real.is_relative_to(image)
-        ):
+        holds_image = image.is_relative_to(real)
+        if holds_image or (image.is_dir() and real.is_relative_to(image)):
             raise UserError(
                 "separate folders for the predictions and the images",
                 f"{out} and {name}",
                 "Name another with --out: predictions would be read as images, or replace them.",
             )
     if out.is_dir() and any(out.iterdir()) and not wanted.force:
-        held = "earlier predictions" if (out / MARK).is_file() else "other files"
+        held = "other files"
+        if (out / MARK).is_file():
+            held = "earlier predictions"
         raise UserError(
             "a new or an empty folder",
             f"{out}, which holds {held}",
@@ -115,6 +117,7 @@ def _refuse_out(wanted: Wanted, items: Sequence[ImageItem]) -> None:
 
 def _begin(out: Path, model: FoundModel) -> None:
     """Mark the output folder, and remove the results of earlier predictions from it."""
+    # Masks of images that are no longer predicted would be taken for results of this model.
     if (out / MARK).is_file():
         for name in FOLDERS:
             shutil.rmtree(out / name, ignore_errors=True)
@@ -134,24 +137,32 @@ def _finish(
     lines: list[dict[str, Any]],
 ) -> Predicted:
     record = model.record
-    done = [line for line in lines if "skipped" not in line]
+    done = []
+    skipped = []
+    reasons = []
+    for line in lines:
+        if "skipped" not in line:
+            done.append(line)
+            continue
+        file = line["shown"]
+        why = line["skipped"]
+        skipped.append((file, why))
+        reasons.append({"file": file, "reason": why})
     table = wanted.out / TABLE
     write_atomically(table, as_csv(done, record))
     classes = Counter[str]()
     for line in done:
         if "class" in line:
-            classes[record.class_names[line["class"]]] += 1
-    skipped = []
-    for line in lines:
-        if "skipped" in line:
-            skipped.append((line["shown"], line["skipped"]))
+            name = record.class_names[line["class"]]
+            classes[name] += 1
+    # Last, so that a folder whose prediction was interrupted is not marked as complete.
     _mark(
         wanted.out,
         model,
         complete=True,
         images=len(done),
         class_names=record.class_names,
-        skipped=[{"file": file, "reason": why} for file, why in skipped],
+        skipped=reasons,
     )
     return Predicted(table, len(done), tuple(skipped), dict(classes))
 
