@@ -8,13 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.features.check.check_files import (
-    REPORT_FILE,
-    TOPICS,
-    CheckPlan,
-    Report,
-    write_plan,
-)
+from scalestudy.features.check.check_files import REPORT_FILE, CheckPlan, write_plan
+from scalestudy.features.check.check_report import TOPICS, Report
 from scalestudy.features.check.host_checks import judge_folder
 from scalestudy.launch.queue.site_profile import find_site
 from scalestudy.plugins import strategies

@@ -7,7 +7,7 @@ from scalestudy.analysis.costs import Costs, cost_columns
 from scalestudy.analysis.study_table import RUN_FIELDS, columns
 from scalestudy.config.objectives import METRICS
 from scalestudy.config.operations import KINDS
-from scalestudy.features.check.check_files import TOPICS
+from scalestudy.features.check.check_report import TOPICS
 
 REFERENCE = PROJECT / "docs" / "reference"
 

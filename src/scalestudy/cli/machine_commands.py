@@ -16,7 +16,7 @@ from scalestudy.util.targets import refuse_target
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scalestudy.features.check.check_files import Report
+    from scalestudy.features.check.check_report import Report
 
 
 STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
@@ -117,7 +117,7 @@ def _lines(report: "Report") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from scalestudy.features.check.check_files import merge
+    from scalestudy.features.check.check_report import merge
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("", "What", "Where", "Seen, and what to do"):
@@ -136,7 +136,7 @@ def _lines(report: "Report") -> "Table":
 
 
 def _print_strategies(form: Literal["table", "json"]) -> None:
-    from scalestudy.features.check.host_checks import strategy_records
+    from scalestudy.features.check.strategy_records import strategy_records
 
     records = strategy_records()
     if form == "json":

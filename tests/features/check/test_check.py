@@ -4,20 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.features.check.check import (
-    CheckOptions,
-    CheckSubject,
-    check,
-    needs_of,
-    plan_of,
-)
-from scalestudy.features.check.check_files import (
-    CheckPlan,
-    Report,
-    report_failure,
-    report_pass,
-)
+from scalestudy.features.check.check import CheckOptions, check, plan_of
+from scalestudy.features.check.check_files import CheckPlan
 from scalestudy.features.check.check_job import check_point
+from scalestudy.features.check.check_report import Report, report_failure, report_pass
+from scalestudy.features.check.check_subject import CheckSubject, needs_of
 from scalestudy.plugins import strategies
 from scalestudy.plugins.traits import Traits
 from scalestudy.util.errors import UserError

@@ -13,18 +13,14 @@ import pytest
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import ENGINE, TensorFlowTraits
-from scalestudy.features.check.check_files import (
-    TOPICS,
-    CheckPlan,
-    read_report,
-    write_plan,
-)
+from scalestudy.features.check.check_files import CheckPlan, read_report, write_plan
 from scalestudy.features.check.check_ranks import (
     check_here,
     check_rank,
     trial_environment,
     trial_task,
 )
+from scalestudy.features.check.check_report import TOPICS
 from scalestudy.hardware.devices import Gpu
 from scalestudy.launch import reserve
 from scalestudy.plugins.engines import collective

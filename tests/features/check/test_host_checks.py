@@ -13,8 +13,8 @@ from scalestudy.features.check.host_checks import (
     judge_builds,
     judge_versions,
     read_versions,
-    refuse_unloadable,
 )
+from scalestudy.features.check.strategy_records import refuse_unloadable
 from scalestudy.plugins.engines import StrategyLibrary
 
 

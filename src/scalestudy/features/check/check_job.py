@@ -14,12 +14,14 @@ from scalestudy.features.check.check_files import (
     REPORT_FILE,
     CheckPlan,
     Exchange,
+    read_report,
+    write_plan,
+)
+from scalestudy.features.check.check_report import (
     Line,
     Report,
-    read_report,
     report_failure,
     report_pass,
-    write_plan,
 )
 from scalestudy.launch.polling import LONGEST
 from scalestudy.launch.queue.job_script import render_script

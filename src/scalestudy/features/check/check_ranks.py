@@ -26,11 +26,10 @@ from scalestudy.features.check.check_files import (
     CheckPlan,
     Exchange,
     Facts,
-    Line,
-    Report,
     read_report,
     write_plan,
 )
+from scalestudy.features.check.check_report import Line, Report
 from scalestudy.features.check.trials import lead
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.devices import Gpu

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -13,11 +12,9 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from scalestudy.features.check.check_files import (
-    CheckPlan,
-    Facts,
+from scalestudy.features.check.check_files import CheckPlan, Facts, RankAnswer
+from scalestudy.features.check.check_report import (
     Line,
-    RankAnswer,
     report_failure,
     report_pass,
     report_warning,
@@ -29,7 +26,6 @@ from scalestudy.plugins.engines import (
     StrategyLibrary,
     engine_traits,
 )
-from scalestudy.plugins.strategies import REGISTRY
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
@@ -40,8 +36,6 @@ LONGEST = 300
 """Maximum number of characters of a quoted line."""
 _CAUSE = re.compile(r"^(Collective ops is aborted by|[\w.]*(Error|Exception):? )")
 """Start of the last line of errors of TensorFlow and Python."""
-IMPORT_WITHIN = 300
-"""Seconds for the import of a framework from a slow file system."""
 
 
 def count_gpus(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
@@ -375,62 +369,3 @@ def cause(tail: Sequence[str]) -> str:
     causes = [line for line in lines if _CAUSE.match(line)]
     likely = causes or lines or ["no output"]
     return likely[-1][:LONGEST]
-
-
-def refuse_unloadable(library: StrategyLibrary) -> UserError | None:
-    """Load a library in a process of its own; return why it cannot be used, None if it can.
-
-    A library that is there may be built for another version of the framework.
-    """
-    command = [sys.executable, "-P", "-c", f"import {library.module}"]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=IMPORT_WITHIN,
-        )
-    except subprocess.TimeoutExpired:
-        seen = f"it took more than {IMPORT_WITHIN} s"
-    else:
-        if done.returncode == 0:
-            return None
-        lines = done.stderr.strip().splitlines()
-        seen = f"exit code {done.returncode}"
-        if lines:
-            seen = lines[-1]
-    return UserError(
-        f"{library.label} to load",
-        f"{library.label} does not load: {seen}",
-        library.repair,
-    )
-
-
-def strategy_records() -> list[dict[str, Any]]:
-    """Return each strategy in display order, with what moves its gradients, and what is missing here for it.
-
-    `synchronous` is whether workers take steps together, `timed` whether its times are meaningful for
-    speed-up, `nodes` whether workers may be on several.
-    """
-    records = []
-    for row in REGISTRY.items():
-        engine = engine_traits(row.engine)
-        missing = engine.missing_software([row.library] if row.library else [])
-        for library in engine.libraries:
-            if library.name == row.library and missing is None:
-                missing = refuse_unloadable(library)
-        records.append(
-            {
-                "strategy": row.name,
-                "engine": row.engine,
-                "summary": row.summary,
-                "synchronous": row.synchronous,
-                "nodes": row.spans_nodes,
-                "timed": row.timed,
-                "summed_by": row.summed_by,
-                "missing": missing.received if missing else "",
-                "action": missing.action if missing else "",
-            }
-        )
-    return records

@@ -9,8 +9,10 @@ from scalestudy.features.check.check_files import (
     CheckPlan,
     Exchange,
     Facts,
-    Line,
     RankAnswer,
+)
+from scalestudy.features.check.check_report import (
+    Line,
     Report,
     names_together,
     report_failure,
