@@ -6,7 +6,7 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from scalestudy.data.sources.paths import cache_folder
 from scalestudy.features.check import host_checks
@@ -105,7 +105,8 @@ def check(
 
 def plan_of(about: CheckSubject, options: CheckOptions) -> CheckPlan:
     """Return the plan that every rank follows."""
-    points, site = about.points, about.site
+    points = about.points
+    site = about.site
     written: dict[str, str] = {}
     needed: dict[str, None] = {}
     for point in points:
@@ -117,15 +118,24 @@ def plan_of(about: CheckSubject, options: CheckOptions) -> CheckPlan:
     if site is not None and site.scratch:
         written[site.scratch] = "scratch"
     skip = list(options.skip)
-    if site is not None and not about.asks_queue:
-        skip.append("slurm")
+    gpus_per_node = 0
+    if site is not None:
+        gpus_per_node = site.gpus_per_node
+        # Only Slurm says whether it would take a job, without taking it.
+        if not about.asks_queue:
+            skip.append("slurm")
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    needs = None
+    if points:
+        device = points[0].launch.device
+        needs = needs_of(points)
     return CheckPlan(
         engine=about.engine,
         workers=options.workers or about.workers(options.nodes),
-        device=points[0].launch.device if points else "auto",
-        gpus_per_node=site.gpus_per_node if site is not None else 0,
+        device=device,
+        gpus_per_node=gpus_per_node,
         cpus_per_worker=about.cpus_per_worker,
-        needs=needs_of(points) if points else None,
+        needs=needs,
         libraries=tuple(needed),
         folders=written,
         skip=cast(tuple[Topic, ...], tuple(skip)),
@@ -141,7 +151,10 @@ def _by_queue(
     on_progress: OnText,
 ) -> Report:
     """Check what needs no node, and with `submit` the nodes too, by a job."""
-    point = check_point(about.points[0] if about.points else None, plan)
+    first = None
+    if about.points:
+        first = about.points[0]
+    point = check_point(first, plan)
     shape = check_layout(point, site, options.nodes)
     lines = _login_lines(site, plan)
     if plan.wants("slurm"):
@@ -162,7 +175,8 @@ def _by_queue(
         f"Job {job}: {plan.workers} processes on {shape.nodes} nodes, files in {target}"
     )
     try:
-        return report.joined(await_report(target, job, on_progress))
+        of_nodes = await_report(target, job, on_progress)
+        return report.joined(of_nodes)
     except KeyboardInterrupt:
         note(
             f"The job is left as it is. `scalestudy check {target}` prints its report when it is over; "
@@ -212,16 +226,22 @@ def _by_processes(
 
     The files are kept only after a failure, or if a folder was named for them.
     """
-    shared, where, prefix = None, "this machine", ""
+    shared = None
+    where = "this machine"
+    prefix = ""
     if about.on_hosts:
         # All hosts see the folder of results; a name that begins with a dot keeps it out of listings.
         shared = host_checks.present(cast(Path, about.results))
-        where, prefix = "the hosts", "."
-    if not about.on_hosts and (said := refuse_open_ports(about.points)):
-        note(said.text)
-    target = options.folder or Path(
-        tempfile.mkdtemp(prefix=f"{prefix}scalestudy-check-", dir=shared)
-    )
+        where = "the hosts"
+        prefix = "."
+    else:
+        said = refuse_open_ports(about.points)
+        if said:
+            note(said.text)
+    target = options.folder
+    if target is None:
+        made = tempfile.mkdtemp(prefix=f"{prefix}scalestudy-check-", dir=shared)
+        target = Path(made)
     _refuse_full(target)
     on_progress(f"Checking with {plan.workers} processes on {where}")
     if about.on_hosts:
@@ -237,7 +257,10 @@ def _by_processes(
 
 
 def _refuse_contradictions(about: CheckSubject, options: CheckOptions) -> None:
-    queues = [f'"{name}"' for name in LAUNCHERS.names() if launcher(name).checked]
+    queues = []
+    for name in LAUNCHERS.names():
+        if launcher(name).checked:
+            queues.append(f'"{name}"')
     if options.submit and not about.asks_queue:
         seen = "neither"
         if about.study is not None:

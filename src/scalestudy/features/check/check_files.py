@@ -141,7 +141,8 @@ class Exchange:
         records: dict[int, Facts] = {}
         while True:
             for rank in set(range(size)) - set(records):
-                if facts := _read(self.facts_path(rank), Facts):
+                facts = _read(self.facts_path(rank), Facts)
+                if facts:
                     records[rank] = facts
             if len(records) == size or time.monotonic() > deadline:
                 return records
@@ -186,6 +187,7 @@ class Exchange:
         """Append an event of a rank's trial."""
         path = self.events_path(number, rank)
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Other accounts may write to a folder that a group shares, and a link there would lead elsewhere.
         with open(path, "a", opener=without_following) as file:
             file.write(json.dumps(event) + "\n")
 
@@ -215,8 +217,12 @@ class Exchange:
         answers: dict[int, RankAnswer] = {}
         while heard:
             for rank, (count, since) in list(heard.items()):
-                events, now = self.events(number, rank), time.monotonic()
-                last = events[-1] if events else {}
+                events = self.events(number, rank)
+                # Times of arrival by the clock of rank 0: those of the hosts may differ.
+                now = time.monotonic()
+                last: dict[str, Any] = {}
+                if events:
+                    last = events[-1]
                 if len(events) > count:
                     heard[rank] = (len(events), now)
                 if last.get("step") == "done" or last.get("code") == 0:
@@ -228,7 +234,8 @@ class Exchange:
                 elif events or now - began <= limit + slack:
                     continue
                 del heard[rank]
-            time.sleep(POLL if heard else 0)
+            if heard:
+                time.sleep(POLL)
         return answers
 
     def _answer(
@@ -238,7 +245,8 @@ class Exchange:
         state: State,
         events: list[dict[str, Any]],
     ) -> RankAnswer:
-        last, build = "", None
+        last = ""
+        build = None
         seconds: dict[int, float] = {}
         for event in events:
             step = event["step"]
@@ -246,6 +254,7 @@ class Exchange:
                 seconds[event["bytes"]] = event["seconds"]
             elif step == "built":
                 build = event
+            # What it was doing when it ended is the step to name.
             if step != "ended":
                 last = step
         tail: list[str] = []
@@ -263,11 +272,8 @@ class Exchange:
 
 def _write(path: Path, content: Record) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(
-        path,
-        content.model_dump_json(),
-        durable=False,
-    )  # only this check needs it
+    # Only this check needs it, so it need not survive a power cut.
+    write_atomically(path, content.model_dump_json(), durable=False)
 
 
 def _read(path: Path, content: type[Content]) -> Content | None:
@@ -283,7 +289,8 @@ def _tail(log: Path) -> list[str]:
         lines = log.read_text(errors="replace").splitlines()
     except OSError:
         return []
-    return [line.rstrip() for line in lines if line.strip()]
+    stripped = [line.rstrip() for line in lines]
+    return list(filter(None, stripped))
 
 
 def write_plan(folder: Path, plan: CheckPlan) -> None:
@@ -294,14 +301,16 @@ def write_plan(folder: Path, plan: CheckPlan) -> None:
 
 def read_report(folder: Path) -> Report:
     """Read the report of a finished check; raises `RunError` if it is missing or invalid."""
-    file, logs = folder / REPORT_FILE, folder / "logs"
+    file = folder / REPORT_FILE
+    logs = folder / "logs"
     try:
         return Report.model_validate_json(file.read_bytes())
     except OSError:
         seen = "none, and no logs"
         # Rank 0 writes the report; without a log of its own, the job did not come as far as starting it.
         for name in ("rank-0.log", "job.log"):
-            if lines := _tail(logs / name):
+            lines = _tail(logs / name)
+            if lines:
                 seen = f"none; the last of {name}: {lines[-1]}"
                 break
         raise RunError(

@@ -62,18 +62,13 @@ def check_point(point: Point | None, plan: CheckPlan) -> Point:
     if point is not None:
         return point.model_copy(update=update).on(implementation=across)
     defaults = task_defaults(TASK)
-    train, data = (
-        defaults.complete_train(TrainSettings()),
-        defaults.complete_data(DataSettings()),
-    )
-    terms = Terms(implementation=across, launch=ResolvedLaunch(on="slurm"))
     return Point(
         study="check",
         task=TASK,
         seed=0,
-        data=data,
-        train=train,
-        terms=terms,
+        data=defaults.complete_data(DataSettings()),
+        train=defaults.complete_train(TrainSettings()),
+        terms=Terms(implementation=across, launch=ResolvedLaunch(on="slurm")),
         **update,
     )
 
@@ -97,37 +92,21 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
             try:
                 SLURM.queue.call(SLURM.queue.submits[0], "--test-only", str(script))
             except QueueAbsent as error:
-                return [
-                    report_failure(
-                        "slurm",
-                        "here",
-                        f"no Slurm client ({error.received})",
-                        error.action,
-                    )
-                ]
+                seen = f"no Slurm client ({error.received})"
+                return [report_failure("slurm", "here", seen, error.action)]
             except QueueUnreachable as error:
+                # For all layouts: another call would wait for its time limit as well.
                 seen = f"no answer: {error.received}"
-                return [
-                    report_failure(
-                        "slurm",
-                        "Slurm",
-                        seen,
-                        "Try again later, or ask the site.",
-                    )
-                ]
+                action = "Try again later, or ask the site."
+                return [report_failure("slurm", "Slurm", seen, action)]
             except QueueRefused as error:
+                seen = f"{asked}: {error.words}"
                 action = SLURM.queue.advice(error.words) or error.action
-                lines.append(
-                    report_failure("slurm", "Slurm", f"{asked}: {error.words}", action)
-                )
+                lines.append(report_failure("slurm", "Slurm", seen, action))
             else:
-                lines.append(
-                    report_pass(
-                        "slurm",
-                        "Slurm",
-                        f"{asked}: would be taken, if hours are left",
-                    )
-                )
+                # An account without hours accepts jobs that never start.
+                seen = f"{asked}: would be taken, if hours are left"
+                lines.append(report_pass("slurm", "Slurm", seen))
     return lines
 
 
@@ -172,7 +151,10 @@ def await_report(
         RunError: If the job ended without a report.
     """
     waited_for: Waiting | None = None
-    asked, pause, ended, last = float("-inf"), ASK, float("inf"), ""
+    asked = float("-inf")
+    pause = ASK
+    ended = float("inf")
+    last = ""
     while not (folder / REPORT_FILE).exists():
         now = time.monotonic()
         if now - asked >= pause:
@@ -183,20 +165,24 @@ def await_report(
                 with suppress(*QUEUE_ERRORS):
                     SLURM.queue.cancel([job])
                 action = f"See `{waiting.next_command([job])}`. The job was cancelled; check again then."
-                return Report(
-                    lines=(report_failure("slurm", "Slurm", waiting.described, action),)
-                )
+                line = report_failure("slurm", "Slurm", waiting.described, action)
+                return Report(lines=(line,))
             waited_for = waiting
             # A job that stays as it is, is asked for less and less often.
-            if state != last:
-                pause, last = ASK, state
-            else:
+            if state == last:
                 pause = min(pause * 1.5, LONGEST)
+            else:
+                pause = ASK
+                last = state
             doing = ""
             if not state.startswith("pending"):
                 doing = f", {Exchange(folder).progress()}"
             on_progress(f"job {job}: {state}{doing}")
-            ended = min(ended, now) if over else float("inf")
+            # A job that was requeued is no longer over.
+            if over:
+                ended = min(ended, now)
+            else:
+                ended = float("inf")
         if now - ended > LAG:
             break
         time.sleep(0.5)

@@ -83,10 +83,8 @@ def check_here(
             cpus,
             os.environ | private,
         )
-        workers = WorkerProcesses(
-            [started_in(environment, command) for command in commands]
-        )
-        return await_ranks(folder, workers, on_progress)
+        started = [started_in(environment, command) for command in commands]
+        return await_ranks(folder, WorkerProcesses(started), on_progress)
 
 
 def check_on_hosts(
@@ -163,12 +161,17 @@ class _Rank:
         plan: CheckPlan,
         placement: Placement,
     ) -> None:
-        self._exchange, self._plan, self._placement = exchange, plan, placement
+        self._exchange = exchange
+        self._plan = plan
+        self._placement = placement
         self._engine = engine_traits(plan.engine)
         self._trial: subprocess.Popen[bytes] | None = None
         self._number = 0
-        self._gpus, self._uuids = devices.gpus(), devices.visible_uuids(os.environ)
-        self._device = "gpu" if plan.device != "cpu" and self._gpus else "cpu"
+        self._gpus = devices.gpus()
+        self._uuids = devices.visible_uuids(os.environ)
+        self._device = "cpu"
+        if plan.device != "cpu" and self._gpus:
+            self._device = "gpu"
 
     def facts(self) -> Facts:
         """Return what this rank finds on its own."""
@@ -191,7 +194,8 @@ class _Rank:
         )
 
     def _host_lines(self) -> list[Line]:
-        plan, here = self._plan, socket.gethostname()
+        plan = self._plan
+        here = socket.gethostname()
         lines: list[Line] = []
         if plan.wants("versions"):
             versions = host_checks.read_versions(None)
@@ -216,11 +220,13 @@ class _Rank:
                 self._report_end()
                 time.sleep(POLL)
                 continue
-            self.end_trial()  # an assignment follows only after the previous trial has ended everywhere
+            # An assignment follows only after the previous trial has ended everywhere.
+            self.end_trial()
             if assignment.last:
                 return
             self._start(assignment)
-            self._number, since = self._number + 1, time.monotonic()
+            self._number += 1
+            since = time.monotonic()
         raise RunError(
             f"an assignment from rank 0 within {PATIENCE:.0f} s",
             f"none after assignment {self._number - 1}",
@@ -228,7 +234,8 @@ class _Rank:
         )
 
     def _start(self, assignment: Assignment) -> None:
-        number, rank = assignment.number, self._placement.rank
+        number = assignment.number
+        rank = self._placement.rank
         gpus = devices.visible_gpus(os.environ)
         way: Collective | None = None
         device = self._device
@@ -279,16 +286,24 @@ class _Rank:
 
     def _report_end(self) -> None:
         """Report the exit code of the trial once it has ended."""
-        trial = self._trial
-        if trial is None or (code := trial.poll()) is None:
+        if self._trial is None:
             return
-        number, rank = self._number - 1, self._placement.rank
+        code = self._trial.poll()
+        if code is None:
+            return
+        number = self._number - 1
         self.end_trial()
-        self._exchange.append_event(number, rank, step="ended", code=code)
+        self._exchange.append_event(
+            number,
+            self._placement.rank,
+            step="ended",
+            code=code,
+        )
 
     def end_trial(self) -> None:
         """Kill the process of the current trial, if any, and wait for it."""
-        trial, self._trial = self._trial, None
+        trial = self._trial
+        self._trial = None
         if trial is not None:
             trial.kill()
             with contextlib.suppress(BrokenPipeError):
@@ -317,7 +332,9 @@ def trial_environment(
             shown = None
         else:
             shown = own_gpus(variables, gpus, local_rank=local_rank)
-    rendezvous = None if way is None else way.rendezvous
+    rendezvous = None
+    if way is not None:
+        rendezvous = way.rendezvous
     changes = process_environment(
         variables,
         engine,
@@ -337,12 +354,15 @@ def trial_task(
     events: Path,
 ) -> dict[str, Any]:
     """Return the task of a trial's process; see the module `EngineTraits.trial_module`."""
+    name = None
     source = placement.source
-    if way is not None and way.rendezvous and way.rendezvous.secret:
-        # With Gloo, Horovod's processes meet at rank 0 even under mpirun; with MPI, mpirun connects them.
-        source = way.launcher or "check"
+    if way is not None:
+        name = way.name
+        if way.rendezvous and way.rendezvous.secret:
+            # With Gloo, Horovod's processes meet at rank 0 even under mpirun; with MPI, mpirun connects them.
+            source = way.launcher or "check"
     return {
-        "collective": None if way is None else way.name,
+        "collective": name,
         "placement": asdict(replace(placement, source=source)),
         "device": device,
         "sizes": list(sizes),

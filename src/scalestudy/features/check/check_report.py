@@ -106,10 +106,12 @@ def merge(lines: Iterable[Line]) -> list[Line]:
     """Sort lines by topic, and merge equal lines of several hosts."""
     places: dict[Line, dict[str, None]] = {}
     for line in lines:
-        places.setdefault(line.model_copy(update={"where": ""}), {})[line.where] = None
+        anywhere = line.model_copy(update={"where": ""})
+        hosts = places.setdefault(anywhere, {})
+        hosts[line.where] = None
     together = []
-    for line, where in places.items():
-        together.append(line.model_copy(update={"where": names_together(where)}))
+    for line, hosts in places.items():
+        together.append(line.model_copy(update={"where": names_together(hosts)}))
     return sorted(together, key=lambda line: TOPICS.index(line.topic))
 
 

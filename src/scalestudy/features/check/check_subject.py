@@ -61,8 +61,10 @@ class CheckSubject:
     @property
     def cpus_per_worker(self) -> int:
         """Largest `cpus_per_worker` of the points."""
-        asked = [point.launch.cpus_per_worker for point in self.points]
-        return max(asked, default=1)
+        largest = 1
+        for point in self.points:
+            largest = max(largest, point.launch.cpus_per_worker)
+        return largest
 
     def workers(self, nodes: int | None) -> int:
         """Return the number of ranks of the check.
@@ -71,9 +73,11 @@ class CheckSubject:
         largest point, or fill two nodes without a study. On this machine, there is one for each GPU, or as
         many as the cores suffice for: at least two, and no more than the study's largest point has workers.
         """
-        # Workers of a strategy without times take turns on one device.
-        workers = [point.workers for point in self.points if point.traits.timed]
-        largest = max(workers, default=1)
+        largest = 1
+        for point in self.points:
+            # Workers of a strategy without times take turns on one device.
+            if point.traits.timed:
+                largest = max(largest, point.workers)
         if self.on_hosts:
             return largest
         if self.site is not None:
@@ -81,6 +85,7 @@ class CheckSubject:
             if self.points and not nodes:
                 return largest
             return per_node * (nodes or 2)
+        # One process alone has no collective to try.
         fitting = max(devices.gpus() or len(cores.granted()) // self.cpus_per_worker, 2)
         if self.points:
             return min(largest, fitting)
@@ -99,7 +104,8 @@ def subject(what: str | None) -> CheckSubject:
     if not _is_study(path):
         return CheckSubject(site=find_site(what, Path.cwd()))
     study, _ = with_task_data(load_study(path))
-    results, base = default_folder(path, study.name).absolute(), path.parent
+    base = path.parent
+    results = default_folder(path, study.name).absolute()
     if not launcher_of(study).detached:
         points: Sequence[Point] = ()
         # The points of hosts are known once these answer.
@@ -130,10 +136,14 @@ def of_one_engine(
         expected = f"--engine with one of {', '.join(available)}"
         raise UserError(expected, engine, "Correct it.")
     engine = engine or next(iter(engines), installed_engine())
-    if others := [name for name in engines if name != engine]:
+    # Engines have environments of their own, and a check starts the Python of one.
+    others = [name for name in engines if name != engine]
+    if others:
         note(f"Only {engine} is checked. Use --engine {others[0]} for the rest.")
     points = [point for point in about.points if point.engine == engine]
-    place = points[0].environment if points else None
+    place = None
+    if points:
+        place = points[0].environment
     if place is not None and not os.path.exists(place):
         raise no_folder(engine_traits(engine), place)
     site = about.site and about.site.in_environment(place)
@@ -151,6 +161,7 @@ def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
     needs: dict[str, None] = {}
     for point in points:
         rendezvous = point.traits.rendezvous
+        # Asynchronous workers sum no gradients.
         if not rendezvous or not point.traits.synchronous:
             continue
         if engine_traits(point.engine).communications(point.implementation):

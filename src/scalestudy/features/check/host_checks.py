@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 from scalestudy.features.check.check_files import CheckPlan, Facts, RankAnswer
 from scalestudy.features.check.check_report import (
     Line,
+    Topic,
     report_failure,
     report_pass,
     report_warning,
@@ -40,11 +41,14 @@ _CAUSE = re.compile(r"^(Collective ops is aborted by|[\w.]*(Error|Exception):? )
 
 def count_gpus(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
     """Return the GPUs of a host, given the number and UUIDs that each rank sees: its own GPUs or all."""
-    counts = [count for count, _ in ranks]
+    counts = []
     distinct: set[str] = set()
-    for _, uuids in ranks:
+    all_known = True
+    for count, uuids in ranks:
+        counts.append(count)
         distinct.update(uuids)
-    if all(len(uuids) == count for count, uuids in ranks):
+        all_known = all_known and len(uuids) == count
+    if all_known:
         return len(distinct)
     # Without all UUIDs, a rank that sees one GPU has its own, and one that sees several sees all.
     if counts[0] == 1:
@@ -83,6 +87,7 @@ def judge_devices(
             f"{gpus} GPUs seen; the study computes on CPUs",
         )
     needed = promised
+    # With device = "auto", a host without GPUs is one that computes on CPUs, unless the site states GPUs.
     if gpus or device == "gpu":
         needed = workers
     if gpus >= needed:
@@ -110,12 +115,13 @@ def judge_folder(where: str, folder: str, purpose: str) -> Line:
         )
     try:
         # Not `exists`: a link to nowhere is no place to create a folder in, and fails below.
-        present = next(
-            parent for parent in (path, *path.parents) if os.path.lexists(parent)
-        )
+        present = path
+        while not os.path.lexists(present):
+            present = present.parent
         with tempfile.NamedTemporaryFile(
             prefix=".scalestudy-check-", dir=present
         ) as file:
+            # Some file systems report a full quota only when data reach the disk.
             file.write(b"scalestudy")
             file.flush()
             os.fsync(file.fileno())
@@ -139,7 +145,9 @@ def judge_folder(where: str, folder: str, purpose: str) -> Line:
 
 def present(folder: Path) -> Path:
     """Return a folder, or its nearest parent that exists."""
-    return next(path for path in (folder, *folder.parents) if path.is_dir())
+    while not folder.is_dir():
+        folder = folder.parent
+    return folder
 
 
 def read_versions(environment: str | None) -> dict[str, str] | str:
@@ -172,7 +180,8 @@ def judge_versions(
         return [
             report_failure("versions", where, f"no environment: {versions}", action)
         ]
-    good, problems = [], []
+    good = []
+    problems = []
 
     def judge(
         label: str,
@@ -183,17 +192,16 @@ def judge_versions(
         needed: bool = True,
     ) -> None:
         if version is None and needed:
-            problems.append(
-                report_failure("versions", where, f"{label} not installed", action)
-            )
+            seen = f"{label} not installed"
+            problems.append(report_failure("versions", where, seen, action))
         elif version is None:
             good.append(f"{label} not installed (not needed)")
         elif _fits(version, wanted):
             good.append(f"{label} {version}")
         else:
-            line = report_failure if needed else report_warning
+            report = _report_unless(needed=needed)
             seen = f"{label} {version}, but {wanted} is needed"
-            problems.append(line("versions", where, seen, action))
+            problems.append(report("versions", where, seen, action))
 
     judge(
         "Python",
@@ -202,15 +210,18 @@ def judge_versions(
         "Build a new environment with another Python.",
     )
     for wanted in engine.requirements:
-        present = next(
-            (versions[name] for name in wanted.packages if name in versions), None
-        )
+        # One framework has several packages: tensorflow, tensorflow-cpu.
+        names = [name for name in wanted.packages if name in versions]
+        present = None
+        if names:
+            present = versions[names[0]]
         action = f"Run `pip install '{wanted.packages[0]}{wanted.versions}'`."
         judge(wanted.label, present, wanted.versions, action)
     for library in engine.libraries:
         needed = library.name in libraries
         version = versions.get(library.name)
         judge(library.label, version, library.versions, library.repair, needed=needed)
+    # Strategies of other packages bring libraries that the engine does not know.
     own = {library.name for library in engine.libraries}
     for name in sorted(set(libraries) - own):
         # Packages are listed by their normalised names.
@@ -219,8 +230,16 @@ def judge_versions(
     return [report_pass("versions", where, ", ".join(good)), *problems]
 
 
+def _report_unless(*, needed: bool) -> Callable[[Topic, str, str, str], Line]:
+    """Return how to report a problem: without a library that the study does not use, it can still run."""
+    if needed:
+        return report_failure
+    return report_warning
+
+
 def _fits(version: str, wanted: str) -> bool:
     try:
+        # By itself, a specifier contains no release candidate: 2.21.0rc1 is taken as 2.21.0.
         return SpecifierSet(wanted).contains(Version(version).base_version)
     except InvalidVersion:
         return False
@@ -235,7 +254,9 @@ def judge_builds(
     engine = engine_traits(plan.engine)
     lines = []
     for rank, answer in sorted(answers.items()):
-        fact, build = facts[rank], answer.build
+        fact = facts[rank]
+        build = answer.build
+        # The ranks of a host share its environment: one speaks for it.
         if fact.local_rank:
             continue
         if build is None:
@@ -243,10 +264,9 @@ def judge_builds(
                 why = "was not imported in time"
             else:
                 why = f"cannot be imported: {cause(answer.tail)}"
+            seen = f"{engine.label} {why}"
             action = "Repair the environment. A slow file system looks the same."
-            lines.append(
-                report_failure("builds", fact.host, f"{engine.label} {why}", action)
-            )
+            lines.append(report_failure("builds", fact.host, seen, action))
             continue
         gpus = 0
         if plan.device != "cpu":
@@ -284,14 +304,11 @@ def _library(
     *,
     needed: bool,
 ) -> Line:
-    worse = report_failure if needed else report_warning
-    if error := build[f"{library.name}_error"]:
-        return worse(
-            "builds",
-            host,
-            f"{library.label} does not load: {error}",
-            library.repair,
-        )
+    report = _report_unless(needed=needed)
+    error = build[f"{library.name}_error"]
+    if error:
+        seen = f"{library.label} does not load: {error}"
+        return report("builds", host, seen, library.repair)
     flags = build[library.name]
     if flags is None:
         seen = f"no {library.label}"
@@ -301,14 +318,11 @@ def _library(
     has = [name for name in ("gloo", "mpi", "nccl") if flags[name]]
     seen = f"{library.label} with {', '.join(has) or 'nothing'}"
     if not (flags["gloo"] or flags["mpi"]):
-        return worse("builds", host, seen, library.repair_sums)
+        return report("builds", host, seen, library.repair_sums)
+    # Without NCCL, gradients are summed in the hosts' memory: slower, but right.
     if gpus and not flags["nccl"]:
-        return report_warning(
-            "builds",
-            host,
-            f"{seen}, beside {gpus} GPUs",
-            library.repair_gpus,
-        )
+        seen = f"{seen}, beside {gpus} GPUs"
+        return report_warning("builds", host, seen, library.repair_gpus)
     return report_pass("builds", host, seen)
 
 
@@ -332,8 +346,8 @@ def collectives_to_try(
     builds = [answer.build for answer in answers.values() if answer.build]
     if not builds or len(builds) < len(answers):
         return []
+    # A collective on GPUs needs one on each rank.
     gpu = plan.device != "cpu" and all(fact.gpus for fact in facts.values())
-
     usable = []
     for way in engine_traits(plan.engine).collectives:
         # mpirun connects the processes of MPI; others must find one another by hosts and port.

@@ -17,6 +17,7 @@ def refuse_unloadable(library: StrategyLibrary) -> UserError | None:
 
     A library that is there may be built for another version of the framework.
     """
+    # In a process of its own: a library that is built for another framework may end its process.
     command = [sys.executable, "-P", "-c", f"import {library.module}"]
     try:
         done = subprocess.run(
@@ -51,21 +52,26 @@ def strategy_records() -> list[dict[str, Any]]:
     records = []
     for row in REGISTRY.items():
         engine = engine_traits(row.engine)
-        missing = engine.missing_software([row.library] if row.library else [])
+        libraries = []
+        if row.library:
+            libraries.append(row.library)
+        missing = engine.missing_software(libraries)
         for library in engine.libraries:
             if library.name == row.library and missing is None:
                 missing = refuse_unloadable(library)
-        records.append(
-            {
-                "strategy": row.name,
-                "engine": row.engine,
-                "summary": row.summary,
-                "synchronous": row.synchronous,
-                "nodes": row.spans_nodes,
-                "timed": row.timed,
-                "summed_by": row.summed_by,
-                "missing": missing.received if missing else "",
-                "action": missing.action if missing else "",
-            }
-        )
+        record = {
+            "strategy": row.name,
+            "engine": row.engine,
+            "summary": row.summary,
+            "synchronous": row.synchronous,
+            "nodes": row.spans_nodes,
+            "timed": row.timed,
+            "summed_by": row.summed_by,
+            "missing": "",
+            "action": "",
+        }
+        if missing:
+            record["missing"] = missing.received
+            record["action"] = missing.action
+        records.append(record)
     return records

@@ -33,6 +33,7 @@ def lead(exchange: Exchange, plan: CheckPlan, placement: Placement) -> Report:
     facts = exchange.facts(placement.size, plan.start_limit)
     hosts = []
     for rank, name in enumerate(placement.hosts):
+        # Not every launcher says where the other ranks are, but each rank has written its own host.
         if not name and rank in facts:
             hosts.append(facts[rank].host)
         else:
@@ -70,12 +71,14 @@ def lead(exchange: Exchange, plan: CheckPlan, placement: Placement) -> Report:
             answers = ask(plan.limit + 2 * slowest, way.name)
             failure = judge_collective(way, answers, hosts)
             if failure is None:
-                used, seen = len(set(hosts)), f"{way.name} over {placement.size} ranks"
+                used = len(set(hosts))
+                seen = f"{way.name} over {placement.size} ranks"
                 lines.append(report_pass("collectives", _hosts(used), seen))
                 if plan.wants("bandwidth"):
                     lines.append(bandwidth_line(way, answers, used))
             else:
                 lines.append(failure)
+            # Without the rank that is gone, every further trial would wait for its limit.
             if len(answers) < placement.size:
                 break
         return Report(lines=tuple(lines))
@@ -109,18 +112,20 @@ def judge_ranks(
         seen = f"{placement.size} ranks on {_hosts(len(by_host))} (from {placement.source})"
         lines.append(report_pass("ranks", facts[0].host, seen))
     if plan.wants("devices"):
-        lines += [_devices(plan, host, ranks) for host, ranks in by_host.items()]
+        for host, ranks in by_host.items():
+            lines.append(_devices(plan, host, ranks))
     return lines
 
 
 def _devices(plan: CheckPlan, host: str, ranks: Sequence[Facts]) -> Line:
     """Judge the GPUs of a host by what all of its ranks see."""
+    seen = [(fact.gpus, fact.uuids) for fact in ranks]
     return host_checks.judge_devices(
         host,
         device=plan.device,
         # A check may start fewer ranks than the node has GPUs.
         promised=min(plan.gpus_per_node, len(ranks)),
-        gpus=host_checks.count_gpus([(fact.gpus, fact.uuids) for fact in ranks]),
+        gpus=host_checks.count_gpus(seen),
         workers=len(ranks),
         why=ranks[0].no_gpus or (),
     )
@@ -171,20 +176,22 @@ def judge_collective(
         else:
             states.append("gone")
     # The order is that of causes: a rank that is gone makes others fail, and these make others stall.
-    worst = next(
-        (state for state in ("gone", "failed", "stalled") if state in states), None
-    )
-    if worst is None:
+    found = [state for state in ("gone", "failed", "stalled") if state in states]
+    if not found:
         return None
-    bad = [rank for rank, state in enumerate(states) if state == worst]
+    worst = found[0]
+    first = states.index(worst)
     if worst == "gone":
         what = "ended, since a rank stopped answering"
     elif worst == "failed":
-        first = answers[bad[0]]
-        what = f"failed at {first.step or 'start'}: {host_checks.cause(first.tail)}"
+        answer = answers[first]
+        what = f"failed at {answer.step or 'start'}: {host_checks.cause(answer.tail)}"
     else:
-        what = f"stalled at {answers[bad[0]].step}"
-    where = dict.fromkeys([hosts[rank] for rank in bad])
+        what = f"stalled at {answers[first].step}"
+    where: dict[str, None] = {}
+    for host, state in zip(hosts, states, strict=True):
+        if state == worst:
+            where[host] = None
     others = dict.fromkeys([host for host in hosts if host not in where])
     seen = f"{way.name} {what}"
     if others:
@@ -202,14 +209,18 @@ def bandwidth_line(
     Times are means of the ranks. By the definitions of nccl-tests, S bytes in t seconds on n ranks are a
     bandwidth of the algorithm of S / t, and of the bus of S / t × 2(n − 1) / n, which does not depend on n.
     """
-    ranks, sizes, where = len(answers), sorted(answers[0].seconds), _hosts(hosts)
-    latency = sum(answer.seconds[sizes[0]] for answer in answers.values()) / ranks
-    seconds = sum(answer.seconds[sizes[-1]] for answer in answers.values()) / ranks
-    algorithm = sizes[-1] / seconds
+    ranks = len(answers)
+    sizes = sorted(answers[0].seconds)
+    smallest = sizes[0]
+    largest = sizes[-1]
+    where = _hosts(hosts)
+    latency = sum(answer.seconds[smallest] for answer in answers.values()) / ranks
+    seconds = sum(answer.seconds[largest] for answer in answers.values()) / ranks
+    algorithm = largest / seconds
     bus = algorithm * 2 * (ranks - 1) / ranks
     seen = (
         f"{way.name}: {bus / 1e9:.2f} GB/s on the bus ({algorithm / 1e9:.2f} by the algorithm) at "
-        f"{units.size(sizes[-1])}, latency {latency * 1e3:.2f} ms at {units.size(sizes[0])}"
+        f"{units.size(largest)}, latency {latency * 1e3:.2f} ms at {units.size(smallest)}"
     )
     if bus < SLOW and hosts > 1:
         faster = "choose a faster interface (NCCL_SOCKET_IFNAME, HOROVOD_GLOO_IFACE)."
