@@ -19,7 +19,9 @@ from scalestudy.app.run_study import Interrupted
 from scalestudy.app.until import dry_run_until, run_until
 from scalestudy.engines.tensorflow import installation
 from scalestudy.features.proposal.panel import find_panel
-from scalestudy.features.proposal.panel import resource_request as request_of_panel
+from scalestudy.features.proposal.resource_request import (
+    resource_request as request_of_panel,
+)
 from scalestudy.features.proposal.subject import RequestOptions, subject_of
 from scalestudy.launch import local_run as run
 from scalestudy.launch.environments import refuse_missing_software

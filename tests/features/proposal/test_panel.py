@@ -16,16 +16,15 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.features.proposal.facts import FACTS
 from scalestudy.features.proposal.missing import Missing
-from scalestudy.features.proposal.panel import (
+from scalestudy.features.proposal.page_parts import FIGURES
+from scalestudy.features.proposal.panel import find_panel, parse_panel, shipped_panels
+from scalestudy.features.proposal.proposal_page import compose
+from scalestudy.features.proposal.resource_request import (
     ResourceRequest,
-    find_panel,
-    parse_panel,
     request_blocks,
     resource_request,
     round_up,
-    shipped_panels,
 )
-from scalestudy.features.proposal.proposal_page import FIGURES, compose
 from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.features.proposal.table_columns import COLUMNS
 from scalestudy.util.errors import UserError

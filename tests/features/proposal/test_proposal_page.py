@@ -11,6 +11,7 @@ import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.features.proposal.facts import FACTS
+from scalestudy.features.proposal.page_parts import doublings
 from scalestudy.features.proposal.panel import find_panel, shipped_panels
 from scalestudy.features.proposal.proposal_page import (
     MISSING,
@@ -18,7 +19,6 @@ from scalestudy.features.proposal.proposal_page import (
     ProposalPage,
     _doublings,
     compose,
-    doublings,
 )
 from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.document import (

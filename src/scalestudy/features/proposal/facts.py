@@ -32,16 +32,16 @@ def _quantity(name: str) -> Callable[[ProposalSubject], Fact]:
     column = COLUMNS[name]
 
     def fact(subject: ProposalSubject) -> Fact:
+        # Its speed-up against itself is 1 by definition.
         if column.remedy is BASELINE and subject.row.is_baseline:
             why = "the requested row is itself the baseline of the speed-up"
             if subject.row.workers == 1:
                 return Missing(why, MORE)
             return Missing(why, f"{BASELINE} {MORE}")
         estimate = column.estimate(subject, subject.row)
-        if column.digits is None:
+        digits = column.digits
+        if digits is None:
             digits = decimals([estimate.value or 0.0])
-        else:
-            digits = column.digits
         text = with_ends(estimate, digits)
         if text:
             return text
@@ -51,8 +51,9 @@ def _quantity(name: str) -> Callable[[ProposalSubject], Fact]:
 
 
 def _beyond_node(subject: ProposalSubject) -> Fact:
-    nodes = [subject.nodes(row) or 0 for row in subject.rows]
-    most = max(nodes, default=0)
+    most = 0
+    for row in subject.rows:
+        most = max(most, subject.nodes(row) or 0)
     if most > 1:
         return count_noun(most, "node")
     if most:
@@ -69,7 +70,8 @@ def _hardware(subject: ProposalSubject) -> Fact:
             # Only GPUs have UUIDs; without any, the processor is named below.
             if rank.device_uuids:
                 gpus.update(rank.devices)
-    if text := ", ".join(sorted(gpus)):
+    text = ", ".join(sorted(gpus))
+    if text:
         return text
     recorded = dict(environments(subject.findings.runs))
     return recorded.get("Processor") or Missing("the hardware is not recorded", AGAIN)
@@ -77,8 +79,12 @@ def _hardware(subject: ProposalSubject) -> Fact:
 
 def _software(subject: ProposalSubject) -> Fact:
     recorded = dict(environments(subject.findings.runs))
+    # Engines may share a package, such as Keras.
     names = dict.fromkeys((*package_labels().values(), "Scalestudy"))
-    versions = [f"{name} {recorded[name]}" for name in names if name in recorded]
+    versions = []
+    for name in names:
+        if name in recorded:
+            versions.append(f"{name} {recorded[name]}")
     if not versions:
         return Missing("the versions are not recorded", AGAIN)
     return ", ".join(versions)
@@ -86,7 +92,8 @@ def _software(subject: ProposalSubject) -> Fact:
 
 def _repeated(subject: ProposalSubject) -> Fact:
     runs = [row.runs for row in subject.rows]
-    least, most = min(runs), max(runs)
+    least = min(runs)
+    most = max(runs)
     if least < 2:
         return Missing("a point was run only once, so its spread is unknown", REPEATED)
     if any(row.timings for row in subject.rows):
@@ -131,8 +138,14 @@ def _verdict(subject: ProposalSubject) -> Fact:
     return f"{describe_verdict(verdict)} (against {verdict.reference.label})"
 
 
+def _precision(subject: ProposalSubject) -> Fact:
+    precision = subject.runs(subject.row)[0].precision
+    return precision or Missing("the precision is not recorded", AGAIN)
+
+
 def _epoch_time(subject: ProposalSubject) -> Fact:
-    seconds = (subject.row.training_seconds.value or 0.0) / subject.epochs(subject.row)
+    training = subject.row.training_seconds.value or 0.0
+    seconds = training / subject.epochs(subject.row)
     return f"{format_number(seconds, decimals([seconds]))} s"
 
 
@@ -151,8 +164,11 @@ def _limits(subject: ProposalSubject) -> Fact:
 
 
 def _batch_rule(subject: ProposalSubject) -> Fact:
-    sizes = {row.global_batch for row in subject.rows}
-    shares = {subject.runs(row)[0].per_worker_batch for row in subject.rows}
+    sizes = set()
+    shares = set()
+    for row in subject.rows:
+        sizes.add(row.global_batch)
+        shares.add(subject.runs(row)[0].per_worker_batch)
     if len(sizes) == 1 and None not in sizes:
         return "the same global batch, so that every update is the same"
     if len(shares) == 1 and None not in shares:
@@ -196,9 +212,7 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {
     "same_work": _same_work,
     "epochs": lambda s: count_noun(s.epochs(s.row), "epoch"),
     "parameters": lambda s: f"{s.runs(s.row)[0].parameters:,}",
-    "precision": lambda s: (
-        s.runs(s.row)[0].precision or Missing("the precision is not recorded", AGAIN)
-    ),
+    "precision": _precision,
     "quality": _quality,
     "verdict": _verdict,
     "training_time": lambda s: units.duration(s.row.training_seconds.value or 0.0),

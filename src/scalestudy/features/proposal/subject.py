@@ -69,11 +69,15 @@ class ProposalSubject:
         """Why the study does not advise the requested row, as a clause; "" if it does."""
         if self.advised:
             return ""
-        decision, verdict = self.findings.advice.decision, self.verdict
+        decision = self.findings.advice.decision
+        verdict = self.verdict
         if verdict.seems_worse or verdict.failed:
             return f"its quality is or seems worse: {describe_verdict(verdict)}"
-        price = (decision.prices or {}).get(self.row.key)
-        efficiency = price.efficiency.value if price else None
+        prices = decision.prices or {}
+        price = prices.get(self.row.key)
+        efficiency = None
+        if price:
+            efficiency = price.efficiency.value
         if price is None or efficiency is None or is_undecided(price, decision.target):
             return "its time cannot be compared, or is too uncertain"
         if efficiency < decision.target:
@@ -101,9 +105,8 @@ class ProposalSubject:
 
     def nodes(self, row: Row) -> int | None:
         """Return the number of nodes of a row's runs; None if it differs or was not recorded."""
-        runs = self.findings.measures.groups[row.key]
         counts = set()
-        for run in runs:
+        for run in self.findings.measures.groups[row.key]:
             counts.add(len(run.result.nodes) or nodes_of(run))
         if len(counts) != 1:
             return None
@@ -143,10 +146,12 @@ def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject |
     Raises:
         UserError: If the user names a row that was not measured.
     """
+    # Times of workers that shared their cores say nothing of production runs.
     rows = [row for row in findings.rows if not row.oversubscribed]
     if not rows:
         return None
-    strategy, workers = options.strategy, options.workers
+    strategy = options.strategy
+    workers = options.workers
     named = []
     for row in rows:
         if strategy in (None, row.strategy) and workers in (None, row.workers):
@@ -163,13 +168,14 @@ def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject |
             " on ".join(received),
             "Choose one of these, or run the study with the missing row.",
         )
-    subject = _requested_row(named, rows, findings.advice.decision.choice)
+    requested = _requested_row(named, rows, findings.advice.decision.choice)
+    wanted = (requested.strategy, requested.key.variant)
     series = []
     for row in rows:
-        if (row.strategy, row.key.variant) == (subject.strategy, subject.key.variant):
+        if (row.strategy, row.key.variant) == wanted:
             series.append(row)
     series.sort(key=lambda row: row.workers)
-    return ProposalSubject(findings, tuple(series), subject, options)
+    return ProposalSubject(findings, tuple(series), requested, options)
 
 
 def _requested_row(named: list[Row], rows: Sequence[Row], choice: Key | None) -> Row:
@@ -181,14 +187,16 @@ def _requested_row(named: list[Row], rows: Sequence[Row], choice: Key | None) ->
     alike = [row for row in named if row.strategy in advised]
 
     def speed(row: Row) -> tuple[bool, float]:
-        return row.speed.steady.value is not None, row.throughput.value or 0.0
+        has_speedup = row.speed.steady.value is not None
+        return has_speedup, row.throughput.value or 0.0
 
     return max(alike or named, key=speed)
 
 
 def count_runs(rows: Sequence[Row]) -> str:
     """Return the runs of rows, trainings and timing runs apart: `1 training and 2 timing runs`."""
-    trainings = timings = 0
+    trainings = 0
+    timings = 0
     for row in rows:
         trainings += row.trainings
         timings += row.timings

@@ -44,7 +44,9 @@ class PanelColumn(NamedTuple):
         for estimate in estimates:
             cell = with_interval(estimate, digits)
             # An empty cell, not a dash, so that a column without any value is left out.
-            cells.append("" if cell == NOT_AVAILABLE else cell)
+            if cell == NOT_AVAILABLE:
+                cell = ""
+            cells.append(cell)
         return cells
 
 
@@ -60,20 +62,29 @@ def _digits_for(estimates: Sequence[Estimate]) -> int:
 def unit_of(column: PanelColumn, subject: ProposalSubject) -> str:
     """Return the unit below a column's title."""
     time, _ = _time_unit(subject)
-    least = max(row.speed.against for row in subject.rows)
+    baseline = max(row.speed.against for row in subject.rows)
     against = ""
-    if least > 1:
-        against = f", against {least}"
+    # A speed-up relative to two workers must not pass for one relative to one.
+    if baseline > 1:
+        against = f", against {baseline}"
     return column.unit.format(time=time, against=against)
 
 
 def _time_unit(subject: ProposalSubject) -> tuple[str, float]:
+    """Return the unit of all training times on the page, and its seconds."""
     return time_unit([row.training_seconds.value or 0.0 for row in subject.rows])
 
 
+def _training_time(subject: ProposalSubject, row: Row) -> Estimate:
+    _, unit = _time_unit(subject)
+    return row.training_seconds.scaled(1 / unit)
+
+
 def _rest(subject: ProposalSubject, row: Row) -> float:
-    seconds = (row.wall_seconds.value or 0.0) - (row.training_seconds.value or 0.0)
-    return seconds / _time_unit(subject)[1]
+    wall = row.wall_seconds.value or 0.0
+    training = row.training_seconds.value or 0.0
+    _, unit = _time_unit(subject)
+    return (wall - training) / unit
 
 
 def _of_gpus(
@@ -91,8 +102,9 @@ def _of_gpus(
         # A mean over the GPUs that answered would pass for one over all.
         if not values or len(known) < len(values):
             return None
-        count = len(runs) if by_run else len(known)
-        return sum(known) / count
+        if by_run:
+            return sum(known) / len(runs)
+        return sum(known) / len(known)
 
     return value
 
@@ -124,7 +136,7 @@ COLUMNS: dict[str, PanelColumn] = {
     ),
     "training_time": PanelColumn(
         "Training time",
-        lambda s, row: row.training_seconds.scaled(1 / _time_unit(s)[1]),
+        _training_time,
         "{time}",
     ),
     "rest": PanelColumn("Start-up and rest", _rest, "{time}"),

@@ -42,14 +42,20 @@ def weak_scaling(subject: ProposalSubject) -> list[WeakPoint]:
             first = rows[0].key
             points = []
             for row in rows:
-                kept = _kept(rates.ratio(row.key, first), row.key, first)
-                batch = row.global_batch or 0
-                points.append(WeakPoint(row.workers, batch, row.throughput, kept))
+                ratio = rates.ratio(row.key, first)
+                point = WeakPoint(
+                    row.workers,
+                    row.global_batch or 0,
+                    row.throughput,
+                    _efficiency(ratio, row.key, first),
+                )
+                points.append(point)
             return points
     return []
 
 
-def _kept(ratio: Estimate, key: Key, first: Key) -> Estimate:
+def _efficiency(ratio: Estimate, key: Key, first: Key) -> Estimate:
+    # Exactly one, without an interval: a row does not vary against itself.
     if key == first:
         return ONE
     return ratio.scaled(first.workers / key.workers)
@@ -57,5 +63,9 @@ def _kept(ratio: Estimate, key: Key, first: Key) -> Estimate:
 
 def _batch_grows(rows: list[Row]) -> bool:
     """Whether every worker has the same share of a step, whatever their number."""
-    shares = {row.global_batch / row.workers for row in rows if row.global_batch}
-    return len(shares) == 1 and all(row.global_batch for row in rows)
+    shares = set()
+    for row in rows:
+        if not row.global_batch:
+            return False
+        shares.add(row.global_batch / row.workers)
+    return len(shares) == 1
