@@ -37,14 +37,12 @@ from scalestudy.analysis.sequential import compare_grid
 from scalestudy.app.plan import request_of
 from scalestudy.config.toml_text import toml_line
 from scalestudy.features.recipe.page import describe_trial
-from scalestudy.features.recipe.search import (
-    DIVERGED,
-    RUNGS,
-    SEEDS,
+from scalestudy.features.recipe.run_trials import (
     plan_recipe,
     search_recipe,
     train_choice,
 )
+from scalestudy.features.recipe.search import DIVERGED, RUNGS, SEEDS
 from scalestudy.report.figure import Picture, colour_and_shape, data, figure
 from scalestudy.report.number_format import with_interval
 

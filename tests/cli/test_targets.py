@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from scalestudy.features.diagnose.decomposition import make_diagnosis_folder
+from scalestudy.features.diagnose.diagnosis_record import make_diagnosis_folder
 from scalestudy.launch.worker_processes import Command, WorkerProcesses
 from scalestudy.report.study_document import write_report
 from scalestudy.store.records import Sign

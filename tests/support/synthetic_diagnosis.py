@@ -6,13 +6,13 @@ from typing import Any
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedData, ResolvedLaunch, TrainSettings
 from scalestudy.config.task_defaults import task_defaults
-from scalestudy.features.diagnose.ablation import AblationTimes, BlockName, BlockTimes
-from scalestudy.features.diagnose.decomposition import (
-    Diagnosis,
-    DiagnosisTerms,
-    RoundTimes,
-    decompose,
+from scalestudy.features.diagnose.ablation_record import (
+    AblationTimes,
+    BlockName,
+    BlockTimes,
 )
+from scalestudy.features.diagnose.decomposition import RoundTimes, decompose
+from scalestudy.features.diagnose.diagnosis_record import Diagnosis, DiagnosisTerms
 
 WHOLE = RoundTimes(
     whole=0.100,

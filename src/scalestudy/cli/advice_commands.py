@@ -173,8 +173,9 @@ def diagnose_command(
     takes the next larger point after the advised one, else the largest measured.
     """
     from scalestudy.cli.terminal_listener import Terminal
+    from scalestudy.features.diagnose.diagnosed_point import plan_diagnosis
     from scalestudy.features.diagnose.diagnosis_section import render, stored_diagnosis
-    from scalestudy.features.diagnose.rounds import diagnose, plan_diagnosis
+    from scalestudy.features.diagnose.rounds import diagnose
     from scalestudy.store.permission import Permission
 
     terminal, folder = Terminal(), open_study(study)
@@ -327,7 +328,7 @@ def recipe_command(
     from scalestudy.app.plan import request_of
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.features.recipe.page import recipe_file, recipes_document
-    from scalestudy.features.recipe.search import plan_recipe, search_recipe
+    from scalestudy.features.recipe.run_trials import plan_recipe, search_recipe
     from scalestudy.features.recipe.settle import settle as settle_recipes
     from scalestudy.features.recipe.verdicts import rows_by_workers
     from scalestudy.launch.launcher import Options

@@ -4,14 +4,14 @@ from dataclasses import replace
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.diagnose.decomposition import diagnoses, write_diagnosis
+from scalestudy.features.diagnose.diagnosis_record import diagnoses, write_diagnosis
 from scalestudy.features.diagnose.diagnosis_section import (
     StoredDiagnosis,
     diagnosis_section,
     render,
     stored_diagnosis,
-    suggestions,
 )
+from scalestudy.features.diagnose.suggestions import suggestions
 from scalestudy.report.formats import sections
 from scalestudy.store.study_folder import StudyFolder
 from synthetic import run, summarise

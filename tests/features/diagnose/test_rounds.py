@@ -9,15 +9,15 @@ from recording_listener import RecordingListener
 from scalestudy.analysis.findings import analyse, read_study
 from scalestudy.app.follow import Listener
 from scalestudy.features.diagnose import rounds
-from scalestudy.features.diagnose.ablation import ALONE, JOINED, Ablation
-from scalestudy.features.diagnose.decomposition import diagnoses
-from scalestudy.features.diagnose.diagnosis_section import suggestions
-from scalestudy.features.diagnose.rounds import (
-    TURNS,
+from scalestudy.features.diagnose.ablation_record import ALONE, JOINED, Ablation
+from scalestudy.features.diagnose.diagnosed_point import (
     choose_point,
     named_point,
     plan_diagnosis,
 )
+from scalestudy.features.diagnose.diagnosis_record import diagnoses
+from scalestudy.features.diagnose.rounds import TURNS
+from scalestudy.features.diagnose.suggestions import suggestions
 from scalestudy.launch import worker_processes as workers
 from scalestudy.launch.worker_processes import worker_command
 from scalestudy.report.formats import sections

@@ -10,7 +10,8 @@ from scalestudy.cli import app
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study, parse_study
 from scalestudy.features.recipe.page import recipe_file, recipes_document
-from scalestudy.features.recipe.search import RUNGS, plan_recipe, search_recipe
+from scalestudy.features.recipe.run_trials import plan_recipe, search_recipe
+from scalestudy.features.recipe.search import RUNGS
 from scalestudy.features.recipe.settle import settle
 from scalestudy.features.recipe.verdicts import rows_by_workers, seconds_to_settle
 from scalestudy.launch.launcher import Moved

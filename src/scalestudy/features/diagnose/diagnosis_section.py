@@ -1,9 +1,4 @@
-"""A diagnosis as a report section and on its own: why efficiency is lost, and what to change.
-
-The gain of a change is at most the share of its part in a step's time. For input, this is the total cost of
-input, including the loss that one worker has too, which does not lower efficiency. Doubling the batch halves
-the cost of a step that does not depend on its samples, so it gains at most half of the share.
-"""
+"""A diagnosis as a report section and on its own: why efficiency is lost, and what to change."""
 
 import json
 from collections.abc import Sequence
@@ -13,14 +8,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from scalestudy.analysis.estimate import NOTHING, Estimate
 from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.study_table import Row
-from scalestudy.features.diagnose.decomposition import (
+from scalestudy.features.diagnose.diagnosis_record import (
     Diagnosis,
     IntervalRecord,
-    PartName,
     diagnoses,
     digest_of,
-    slow_rank,
 )
+from scalestudy.features.diagnose.suggestions import LEAST, suggestions
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import (
     Block,
@@ -35,14 +29,12 @@ from scalestudy.report.document import (
 )
 from scalestudy.report.number_format import format_number, with_interval
 from scalestudy.store.study_folder import StudyFolder
-from scalestudy.util.text import elide, plural
+from scalestudy.util.text import plural
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
 
-LEAST = 0.02
-"""Share of a step below which a part is ignored."""
 PARTS = {
     "input": (
         "Input",
@@ -75,122 +67,6 @@ HOW = (
     "1 − E(n). Intervals are 95 % confidence intervals over rounds (Tukey's jackknife, 1958), each of which "
     "measures all ablations; one round gives none, and no suggestions."
 )
-
-
-class Suggestion(NamedTuple):
-    """A suggested change.
-
-    Attributes:
-        share: Share of the part in a step's time.
-        setting: Setting for the study file, such as `launch.cpus_per_worker = 4`; "" if no key helps.
-        why: Effect of the change.
-        most: Upper bound of the ratio of throughputs after and before the change.
-    """
-
-    part: PartName
-    share: float
-    setting: str
-    why: str
-    most: float
-
-    @property
-    def sentence(self) -> str:
-        """The suggestion in one line: "input 31 %: `launch.cpus_per_worker = 2`: …"."""
-        what = f"`{self.setting}`: {self.why}" if self.setting else self.why
-        gain = f"at most {100 * (self.most - 1):.0f} % more throughput"
-        return f"{self.part} {100 * self.share:.0f} %: {what}; {gain}."
-
-
-def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
-    """Return suggestions in descending order of their largest possible gain.
-
-    There are none after a single round, whose differences may be chance, and none if workers shared cores.
-    """
-    if diagnosis.oversubscribed:
-        return []
-
-    suggested: list[Suggestion] = []
-    for part in diagnosis.parts:
-        # Its excess lowers efficiency, but faster input also helps what one worker loses, too.
-        share = part.share
-        if part.name == "input":
-            share = diagnosis.input
-        if share.value < LEAST or (share.low or 0) <= 0:
-            continue
-        for setting, why in _against(part.name, diagnosis):
-            if setting.startswith("train.batch_size"):
-                reduced = 0.5 * share.value
-            else:
-                reduced = share.value
-            most = 1 / (1 - min(reduced, 0.99))
-            suggested.append(Suggestion(part.name, share.value, setting, why, most))
-    return sorted(
-        suggested, key=lambda suggestion: (-suggestion.most, -suggestion.share)
-    )
-
-
-def _against(part: PartName, diagnosis: Diagnosis) -> list[tuple[str, str]]:
-    """Return settings that reduce a part, each with its effect."""
-    terms = diagnosis.terms
-    batch = f"train.batch_size = {2 * terms.batch_size}"
-    match part:
-        case "input":
-            return _against_input(diagnosis)
-        case "exchange":
-            return [
-                (
-                    batch,
-                    "sums gradients half as often for the same samples; watch quality",
-                ),
-                (
-                    "sweep.strategy",
-                    "other strategies sum by other means: measure them as well",
-                ),
-            ]
-        case "imbalance":
-            return [("", _imbalance(diagnosis))]
-        case "contention":
-            if terms.device == "cpu":
-                what = "memory bandwidth, caches and clocks"
-            else:
-                what = "the node"
-            return [
-                (
-                    "",
-                    f"workers of a node share {what}: put fewer on each, over more nodes",
-                )
-            ]
-        case "fixed":
-            changes = []
-            if terms.steps_per_call == 1:
-                calls = "starts eight steps by one call"
-                changes.append(("train.steps_per_call = 8", calls))
-            larger = "spreads what a step costs beside its samples over twice as many; watch quality"
-            changes.append((batch, larger))
-            return changes
-    return []
-
-
-def _against_input(diagnosis: Diagnosis) -> list[tuple[str, str]]:
-    terms = diagnosis.terms
-    free = terms.cores // diagnosis.workers
-    if free > terms.cpus_per_worker:
-        setting = f"launch.cpus_per_worker = {min(free, 2 * terms.cpus_per_worker)}"
-        return [
-            (setting, f"gives loaders idle cores of this machine ({terms.cores} cores)")
-        ]
-    return [("", "no core is left for loaders: use nodes with more cores per worker")]
-
-
-def _imbalance(diagnosis: Diagnosis) -> str:
-    slow = slow_rank(diagnosis)
-    if slow is None:
-        return "no rank is slow all the time, but in each step one is: leave a core for the system"
-    cores = elide(list(map(str, slow.cpus)), 8)
-    return (
-        f"rank {slow.rank} on {slow.host} ({plural('core', len(slow.cpus))} {cores}) takes "
-        f"{slow.ratio.value:.2f} times as long as the others: see what else computes there, and its clock"
-    )
 
 
 class StoredDiagnosis(NamedTuple):

@@ -10,7 +10,8 @@ from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.config.file import study_toml
 from scalestudy.config.metric_senses import gain
 from scalestudy.config.toml_text import comment
-from scalestudy.features.recipe.search import RUNGS, RateTrial, RecipePlan, TunedRate
+from scalestudy.features.recipe.run_trials import RecipePlan, TunedRate
+from scalestudy.features.recipe.search import RUNGS, RateTrial
 from scalestudy.features.recipe.verdicts import seconds_to_settle
 from scalestudy.plugins.strategies import traits
 from scalestudy.report.document import (

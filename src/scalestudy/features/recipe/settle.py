@@ -11,7 +11,7 @@ from math import ceil
 
 from scalestudy.analysis.study_table import Row
 from scalestudy.app.follow import Listener
-from scalestudy.features.recipe.search import RecipePlan, TunedRate, train_choice
+from scalestudy.features.recipe.run_trials import RecipePlan, TunedRate, train_choice
 from scalestudy.features.recipe.verdicts import rows_by_workers
 from scalestudy.launch.launcher import Options
 

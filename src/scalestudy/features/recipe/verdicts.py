@@ -7,7 +7,7 @@ from statistics import fmean
 from scalestudy.analysis.measures import measure_rows
 from scalestudy.analysis.runs import group_runs
 from scalestudy.analysis.study_table import Row, rows_of
-from scalestudy.features.recipe.search import RecipePlan, TunedRate
+from scalestudy.features.recipe.run_trials import RecipePlan, TunedRate
 
 
 def rows_by_workers(
