@@ -59,12 +59,9 @@ def run_ablation(part: OwnPart) -> None:
     Raises:
         UserError: If `ablation.json` cannot be read.
     """
-    folder, point, placement, clock = (
-        part.folder,
-        part.point,
-        part.placement,
-        part.clock,
-    )
+    folder = part.folder
+    placement = part.placement
+    heartbeat = part.clock.heartbeat
     ablation = read_record(folder.path / ABLATION, Ablation).record
     if ablation is None:
         raise UserError(
@@ -73,32 +70,33 @@ def run_ablation(part: OwnPart) -> None:
             "Diagnose it again.",
         )
     engine, joined = join_workers(part)
-    threads, devices = len(cores.granted()), engine.devices(part.device)
-    traits = engine_traits(point.engine)
-    folder.write_rank(
-        rank_record(
-            placement,
-            traits,
-            threads=threads,
-            devices=devices,
-            build={},
-        )
+    record = rank_record(
+        placement,
+        engine_traits(part.point.engine),
+        threads=len(cores.granted()),
+        devices=engine.devices(part.device),
+        build={},
     )
-    bench = _Bench(ablation, point, joined, engine, clock)
+    folder.write_rank(record)
+    bench = _Bench(ablation, part.point, joined, engine, part.clock)
     blocks = [bench.measure(name, folder.path) for name in ablation.blocks]
+    rank = ablation.worker
+    if rank is None:
+        rank = placement.rank
     times = AblationTimes(
-        rank=placement.rank if ablation.worker is None else ablation.worker,
+        rank=rank,
         host=socket.gethostname(),
         cpus=tuple(cores.granted()),
         blocks=tuple(blocks),
     )
-    (folder.path / "times").mkdir(exist_ok=True)
-    write_record(folder.path / "times" / f"{times.rank}.json", times)
+    written = folder.path / "times"
+    written.mkdir(exist_ok=True)
+    write_record(written / f"{times.rank}.json", times)
     # Wait for all processes: in the last sum of a ring, another one may still read from this process.
-    while len(list((folder.path / "times").glob("[0-9]*.json"))) < placement.size:
-        clock.heartbeat.enter("waiting")
+    while len(list(written.glob("[0-9]*.json"))) < placement.size:
+        heartbeat.enter("waiting")
         time.sleep(POLL)
-    clock.heartbeat.enter("leaving")
+    heartbeat.enter("leaving")
     joined.group.close()
 
 
@@ -131,13 +129,16 @@ def time_steps(
     heartbeat: Heartbeat,
 ) -> CallTimes:
     """Compute `count` calls, with at most `IN_FLIGHT` calls queued on the device."""
-    times, pending = CallTimes(), deque[SupportsFloat]()
+    times = CallTimes()
+    # A device computes while the host goes on: `float` of a loss waits until it has finished that call.
+    pending = deque[SupportsFloat]()
     for _ in range(count):
         times.begin.append(time.perf_counter())
         call = next(calls)
         times.arrived.append(time.perf_counter())
         pending.append(train(call))
-        del call  # its memory is free for the next
+        # Its memory is free for the next.
+        del call
         if len(pending) > IN_FLIGHT:
             float(pending.popleft())
         heartbeat.enter("step")
@@ -150,7 +151,8 @@ def time_steps(
 
 def calls_of_block(seconds: float, call_seconds: float) -> int:
     """Return the number of calls in a block of `seconds` seconds."""
-    return min(MOST, max(FEWEST, round(seconds / max(call_seconds, 1e-9))))
+    fitting = round(seconds / max(call_seconds, 1e-9))
+    return min(MOST, max(FEWEST, fitting))
 
 
 class _Bench:
@@ -169,7 +171,9 @@ class _Bench:
         train = point.train.model_copy(update={"epochs": 1, "frozen_epochs": frozen})
         self._ablation = ablation
         self._point = point.model_copy(update={"train": train})
-        self._joined, self._engine, self._clock = joined, engine, clock
+        self._joined = joined
+        self._engine = engine
+        self._clock = clock
         files = point.needed_files()
         self._prepared = Prepared.open(files.prepared)
         self._split = Split.load(files.split)
@@ -181,8 +185,10 @@ class _Bench:
         """Measure a block, at the same time as the other processes of the block."""
         loader, global_batch = self._loader(name)
         train = self._trainer(name, loader).train
-        heartbeat, group = self._clock.heartbeat, self._joined.group
+        heartbeat = self._clock.heartbeat
+        group = self._joined.group
         with self._source(name, loader, global_batch) as (call, source):
+            # The first call alone, which may compile, so that it is not part of the time of a call.
             time_steps(train, source, 1, heartbeat)
             warm = time_steps(train, source, WARM - 1, heartbeat)
             call_seconds = warm.seconds / (WARM - 1)
@@ -190,15 +196,18 @@ class _Bench:
             # All ranks use the count of rank 0: with another, they would wait for each other's exchange.
             count = int(group.share(np.array([count]))[0])
             if name == "together":
+                # By files, since processes of this block do not communicate: that is what it measures.
                 self._turn += 1
                 (folder / f"ready-{self._turn}").touch()
                 while not self._all_have(f"ready-{self._turn}", folder):
                     heartbeat.enter("waiting")
                     time.sleep(POLL)
             else:
+                # A sum that all ranks wait for, so that they begin at the same time.
                 group.host_sum(np.zeros(1))
             times = time_steps(train, source, count, heartbeat)
-            if name == "together":  # keep computing until all others have been measured
+            if name == "together":
+                # Keep computing until all others have been measured: they must not find the node idle.
                 (folder / f"done-{self._turn}").touch()
                 while not self._all_have(f"done-{self._turn}", folder):
                     time_steps(train, source, 1, heartbeat)
@@ -206,13 +215,10 @@ class _Bench:
         samples = part.count
         if self._ablation.worker is None:
             samples = part.total
-        waits, calls = [], []
-        for begin, arrived, end in zip(
-            times.begin,
-            times.arrived,
-            times.end,
-            strict=True,
-        ):
+        waits = []
+        calls = []
+        moments = zip(times.begin, times.arrived, times.end, strict=True)
+        for begin, arrived, end in moments:
             waits.append(arrived - begin)
             calls.append(end - arrived)
         return BlockTimes(
@@ -232,24 +238,25 @@ class _Bench:
         global_batch: int,
     ) -> Iterator[tuple[Call, Iterator[Call]]]:
         """Yield a call of a block and an iterator over its calls: read anew, or one staged call repeated."""
-        key = name in OF_ONE
-        if name in WITH_INPUT or key not in self._staged:
+        of_one = name in OF_ONE
+        if name in WITH_INPUT or of_one not in self._staged:
             with closing(self._calls(loader, global_batch)) as calls:
                 first = next(calls)
                 if name in WITH_INPUT:
                     yield first, calls
                     return
-                self._staged[key] = first
-        yield self._staged[key], repeat(self._staged[key])
+                self._staged[of_one] = first
+        staged = self._staged[of_one]
+        yield staged, repeat(staged)
 
     def _trainer(self, name: BlockName, loader: Loader) -> Trainer:
         """Return the trainer of a block. Each number of steps per call has its own, as it is compiled in."""
-        key = name == "without exchange", loader.steps_per_call
+        is_without_exchange = name == "without exchange"
+        key = (is_without_exchange, loader.steps_per_call)
         if key not in self._trainers:
-            if key[0]:
-                joined = self._engine.without_exchange(self._joined)
-            else:
-                joined = self._joined
+            joined = self._joined
+            if is_without_exchange:
+                joined = self._engine.without_exchange(joined)
             rates = np.full(1, self._point.train.learning_rate)
             with self._clock.phase("build"):
                 self._trainers[key] = self._engine.trainer(
@@ -262,11 +269,14 @@ class _Bench:
 
     def _loader(self, name: BlockName) -> tuple[Loader, int]:
         """Return the loader of a block's slices, and their global batch."""
-        ablation, replicas, point = self._ablation, self._joined.replicas, self._point
-        if ablation.worker is not None:
-            worker, workers = ablation.worker, ablation.workers
+        point = self._point
+        replicas = self._joined.replicas
+        worker = self._ablation.worker
+        if worker is not None:
+            workers = self._ablation.workers
             if name in OF_ONE:
-                worker, workers = 0, 1
+                worker = 0
+                workers = 1
             point = point.model_copy(update={"workers": workers})
             replicas = Replicas(
                 self._joined.group,
@@ -290,6 +300,7 @@ class _Bench:
             yield from loader.epoch(np.resize(order, rows), epoch=0)
 
     def _all_have(self, name: str, folder: Path) -> bool:
-        return all(
-            (folder.parent / peer / name).exists() for peer in self._ablation.peers
-        )
+        for peer in self._ablation.peers:
+            if not (folder.parent / peer / name).exists():
+                return False
+        return True

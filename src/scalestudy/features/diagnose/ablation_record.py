@@ -1,5 +1,6 @@
 """What an ablation is asked to measure, and the times that it measured."""
 
+from statistics import fmean
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -75,3 +76,7 @@ class AblationTimes(Record):
     def all_of(self, name: str) -> list[BlockTimes]:
         """Return the blocks with this name."""
         return [block for block in self.blocks if block.name == name]
+
+    def mean_step(self, name: BlockName) -> float:
+        """Return the mean seconds of a step over the blocks with this name."""
+        return fmean(block.step_seconds for block in self.all_of(name))

@@ -96,33 +96,33 @@ def round_times(
     of_one = first.all_of("reference")[0].samples
     return RoundTimes(
         # Ranks that exchange gradients wait for one another, so any of them shows the time of a step.
-        whole=fmean([_mean(rank, "whole") for rank in joined]),
-        without_input=fmean([_mean(rank, "without input") for rank in joined]),
+        whole=fmean(rank.mean_step("whole") for rank in joined),
+        without_input=fmean(rank.mean_step("without input") for rank in joined),
         without_exchange=_slowest(joined, "without exchange"),
         slowest=_slowest(apart, "together"),
-        together=tuple([_mean(rank, "together") for rank in apart]),
-        alone=_mean(first, "alone"),
-        full=_mean(first, "full"),
-        reference=_mean(first, "reference"),
+        together=tuple([rank.mean_step("together") for rank in apart]),
+        alone=first.mean_step("alone"),
+        full=first.mean_step("full"),
+        reference=first.mean_step("reference"),
         share=of_all / (workers * of_one),
     )
 
 
-def _mean(times: AblationTimes, name: BlockName) -> float:
-    return fmean(block.step_seconds for block in times.all_of(name))
-
-
 def _slowest(ranks: Sequence[AblationTimes], name: BlockName) -> float:
     """Return the mean over calls of the slowest rank's step. Ranks may differ in their number of calls."""
+    by_rank = [rank.all_of(name) for rank in ranks]
     means = []
-    for blocks in zip(*[rank.all_of(name) for rank in ranks], strict=True):
+    for blocks in zip(*by_rank, strict=True):
         by_call = zip(*map(_steps, blocks), strict=False)
         means.append(fmean(map(max, by_call)))
     return fmean(means)
 
 
 def _steps(block: BlockTimes) -> list[float]:
-    """Return the seconds of a step in each call, scaled so that they add up to the time of the block."""
+    """Return the seconds of a step in each call, scaled so that they add up to the time of the block.
+
+    What a device still does after the last call was handed over is spread over all calls.
+    """
     calls = [wait + call for wait, call in zip(block.waits, block.calls, strict=True)]
     factor = block.seconds / (sum(calls) * block.steps_per_call)
     return [call * factor for call in calls]
@@ -157,7 +157,8 @@ def parts(times: RoundTimes, *, per_worker: bool) -> dict[PartName, float]:
     rest = times.without_exchange - times.slowest
     # With a batch per worker, the slice is the one worker's whole batch: their difference is noise.
     if per_worker:
-        fixed, rest = 0.0, rest + fixed
+        rest += fixed
+        fixed = 0.0
     return {
         "input": times.whole - times.without_input - input_of_one,
         "exchange": times.without_input - times.without_exchange,
@@ -176,9 +177,11 @@ def relative_speed(times: RoundTimes, worker: int) -> float:
 
 def jackknife(rounds: Sequence[RoundTimes], statistic: Statistic) -> IntervalRecord:
     """Return a statistic of the mean times with its interval over rounds; one round gives no interval."""
-    value, count = statistic(mean_times(rounds)), len(rounds)
+    value = statistic(mean_times(rounds))
+    count = len(rounds)
     if count < 2:
         return IntervalRecord(value=value)
+    # Tukey's pseudo-values: what each round contributes to a statistic that is no mean.
     pseudo = []
     for left_out in range(count):
         kept = [*rounds[:left_out], *rounds[left_out + 1 :]]
@@ -202,7 +205,8 @@ def decompose(
     oversubscribed: str | None = None,
 ) -> Diagnosis:
     """Split a point's step time into the parts of a diagnosis; `ranks` hold host and cores of each worker."""
-    times, per_worker = mean_times(rounds), point.train.batch == "per-worker"
+    times = mean_times(rounds)
+    per_worker = point.train.batch == "per-worker"
 
     def share(name: PartName) -> Statistic:
         return lambda times: parts(times, per_worker=per_worker)[name] / times.whole
@@ -212,25 +216,22 @@ def decompose(
 
     lost = []
     for name, seconds in parts(times, per_worker=per_worker).items():
-        interval = jackknife(rounds, share(name))
-        lost.append(
-            LostPart(
-                name=name,
-                seconds=seconds,
-                share=interval,
-            )
+        part = LostPart(
+            name=name,
+            seconds=seconds,
+            share=jackknife(rounds, share(name)),
         )
+        lost.append(part)
     speeds = []
     for index, rank in enumerate(ranks):
-        speeds.append(
-            RankSpeed(
-                rank=index,
-                host=rank.host,
-                cpus=rank.cpus,
-                seconds=times.together[index],
-                ratio=jackknife(rounds, ratio(index)),
-            )
+        speed = RankSpeed(
+            rank=index,
+            host=rank.host,
+            cpus=rank.cpus,
+            seconds=times.together[index],
+            ratio=jackknife(rounds, ratio(index)),
         )
+        speeds.append(speed)
     return Diagnosis(
         point=point.name,
         digest=digest_of(point),
@@ -246,12 +247,8 @@ def decompose(
         step_seconds=times.whole,
         ideal_seconds=times.ideal,
         efficiency=jackknife(rounds, lambda times: times.efficiency),
-        input=jackknife(
-            rounds, lambda times: (times.whole - times.without_input) / times.whole
-        ),
-        reference_input=jackknife(
-            rounds, lambda times: (times.reference - times.full) / times.reference
-        ),
+        input=jackknife(rounds, _input_share),
+        reference_input=jackknife(rounds, _reference_input_share),
         parts=tuple(lost),
         ranks=tuple(speeds),
         terms=terms,
@@ -259,9 +256,19 @@ def decompose(
     )
 
 
+def _input_share(times: RoundTimes) -> float:
+    return (times.whole - times.without_input) / times.whole
+
+
+def _reference_input_share(times: RoundTimes) -> float:
+    return (times.reference - times.full) / times.reference
+
+
 def slow_rank(diagnosis: Diagnosis) -> RankSpeed | None:
     """Return the worker that is significantly slower than the others, by `SLOW` or more; None if none is."""
     slowest = max(diagnosis.ranks, key=lambda rank: rank.seconds)
-    if slowest.ratio.value >= SLOW and (slowest.ratio.low or 0) > 1:
+    # One round has no interval: a rank that was slow once may have been so by chance.
+    certain = (slowest.ratio.low or 0) > 1
+    if certain and slowest.ratio.value >= SLOW:
         return slowest
     return None

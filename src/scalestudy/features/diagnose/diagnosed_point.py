@@ -37,7 +37,8 @@ def plan_diagnosis(
     Raises:
         UserError: If there is no such point, it cannot be diagnosed here, or its code may not run.
     """
-    findings, points = read_study(folder), folder.points()
+    findings = read_study(folder)
+    points = folder.points()
     if any(run.result.by_script for run in findings.runs):
         raise UserError(
             "a study of a task, whose steps can be analysed",
@@ -47,7 +48,8 @@ def plan_diagnosis(
     if name is None:
         point, why = choose_point(points, findings)
     else:
-        point, why = named_point(points, name), ""
+        point = named_point(points, name)
+        why = ""
     if point.launch.on != DEFAULT_LAUNCHER:
         raise UserError(
             "a study whose points run on this machine",
@@ -128,7 +130,8 @@ def _with_files(folder: StudyFolder, point: Point) -> Point:
     """Return the point with the data files of one of its runs, or of another point's run on the same data."""
     same_data = [other for other in folder.points() if other.data == point.data]
     # The point's own runs come first, and of each point the latest.
-    for candidate in sorted(same_data, key=lambda other: other.name != point.name):
+    same_data.sort(key=lambda other: other.name != point.name)
+    for candidate in same_data:
         for run in reversed(folder.runs(candidate.name)):
             # A run may be damaged, or its data may have been removed since.
             with contextlib.suppress(UserError):

@@ -96,7 +96,8 @@ class Diagnosis(Record):
 def digest_of(point: Point) -> str:
     """Return a digest of the settings that determine what a point computes and how fast."""
     content = {"is": point.identity(), "terms": point.terms.timing()}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def diagnosis_folder(study: Path, point: str) -> Path:
@@ -120,8 +121,10 @@ def write_diagnosis(study: Path, diagnosis: Diagnosis) -> Path:
 def diagnoses(study: Path) -> list[Diagnosis]:
     """Return the readable diagnoses in a study's folder, the newest first."""
     readable = []
+    # By folders, not by the study's points: a diagnosis outlives the point that it is of.
     for file in (study / FOLDER).glob("*/diagnosis.json"):
         record = read_record(file, Diagnosis).record
         if record:
             readable.append(record)
-    return sorted(readable, key=lambda record: record.made, reverse=True)
+    readable.sort(key=lambda record: record.made, reverse=True)
+    return readable

@@ -84,13 +84,18 @@ def stored_diagnosis(
 ) -> StoredDiagnosis:
     """Compare a diagnosis with its study and the rows of its table."""
     key = key_of(diagnosis.strategy, diagnosis.workers, dict(diagnosis.swept))
-    measured = next((row.efficiency for row in rows if row.key == key), NOTHING)
+    measured = NOTHING
+    for row in rows:
+        if row.key == key:
+            measured = row.efficiency
+            break
     digest = None
     for point in folder.points():
         if point.name == diagnosis.point:
             digest = digest_of(point)
             break
-    return StoredDiagnosis(diagnosis, digest != diagnosis.digest, measured)
+    changed = digest != diagnosis.digest
+    return StoredDiagnosis(diagnosis, changed, measured)
 
 
 def diagnosis_section(findings: "Findings") -> Section | None:
@@ -129,18 +134,15 @@ def section_of(stored: StoredDiagnosis) -> Section:
     """Return a diagnosis as a section."""
     diagnosis = stored.diagnosis
     blocks: list[Block] = [Paragraph(_headline(stored)), _parts(diagnosis)]
-    advice = tuple(suggestion.sentence for suggestion in suggestions(diagnosis))
+    advice = [suggestion.sentence for suggestion in suggestions(diagnosis)]
     if diagnosis.oversubscribed:
-        blocks.append(
-            Paragraph(
-                "So nothing is advised. Diagnose it where every worker has its own cores."
-            )
+        text = (
+            "So nothing is advised. Diagnose it where every worker has its own cores."
         )
+        blocks.append(Paragraph(text))
     elif advice:
-        blocks += [
-            Paragraph("What to change, the largest possible gain first:"),
-            Items(advice, ordered=True),
-        ]
+        blocks.append(Paragraph("What to change, the largest possible gain first:"))
+        blocks.append(Items(tuple(advice), ordered=True))
     elif diagnosis.rounds == 1:
         text = "A single round cannot distinguish a difference from chance, so nothing is advised."
         blocks.append(Paragraph(f"{text} Measure more: `--rounds 3`."))
@@ -196,7 +198,9 @@ def _parts(diagnosis: Diagnosis) -> Table:
 
 
 def _percent(interval: IntervalRecord) -> str:
-    low, high = interval.low, interval.high
+    low = interval.low
+    high = interval.high
+    # An interval of more than a whole step says nothing; its ends would only mislead.
     if low is not None and high is not None and low < 0 < high and high - low > 1:
         return "not resolved"
     return with_interval(_estimate(interval).scaled(100), 1) + " %"

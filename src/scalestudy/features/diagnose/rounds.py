@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from scalestudy.app.follow import Listener
 from scalestudy.cluster.worker_environment import assignment
@@ -65,7 +65,8 @@ def diagnose(
         RunError: If an ablation fails.
         KeyboardInterrupt: On Ctrl-C, after all processes have ended.
     """
-    point, study = plan.point, StudyFolder.open(plan.target)
+    point = plan.point
+    study = StudyFolder.open(plan.target)
     with study.lock():
         folder = make_diagnosis_folder(study.path, point.name)
         shutil.rmtree(folder / "ablations", ignore_errors=True)
@@ -76,11 +77,19 @@ def diagnose(
             rounds=rounds,
             seconds=seconds,
         )
+    # The stored point, so that later changes in the study's folder are detected.
+    stored = point
+    for known in study.points():
+        if known.name == point.name:
+            stored = known
+            break
+    rounds_times = []
+    for each in measured:
+        rounds_times.append(round_times(each.joined, each.apart, point.workers))
     first = measured[0]
     diagnosis = decompose(
-        # Use the stored point, so that later changes in the study's folder are detected.
-        next((stored for stored in study.points() if stored.name == point.name), point),
-        [round_times(times.joined, times.apart, point.workers) for times in measured],
+        stored,
+        rounds_times,
         first.apart,
         _terms(point, first.joined[0]),
         block_seconds=seconds,
@@ -132,12 +141,14 @@ def measure_rounds(
             for kind in kinds:
                 times[kind] = kind(place, folder / f"round-{number + 1}", ablation)
                 on_progress(2 * number + len(times))
-            joined, apart = times[_join], times[_apart]
+            joined = times[_join]
+            apart = times[_apart]
             measured.append(Round(joined, apart, place.point.oversubscribed))
-            left = (rounds - number - 1) * (time.monotonic() - begin) / (number + 1)
+            done = number + 1
+            left = (rounds - done) * (time.monotonic() - begin) / done
             if left:
                 listener.note(
-                    f"Round {number + 1} of {rounds} done; about {units.duration(left)} left."
+                    f"Round {done} of {rounds} done; about {units.duration(left)} left."
                 )
     return measured
 
@@ -172,10 +183,11 @@ def _apart(
 ) -> tuple[AblationTimes, ...]:
     """Run a separate process for each worker's slice; the first also measures blocks alone."""
     count = place.point.workers
-    names = tuple(f"worker-{worker}" for worker in range(count))
+    names = tuple([f"worker-{worker}" for worker in range(count)])
     alone = references(place.point.engine)[0]
     one = place.point.on(implementation=alone).model_copy(update={"workers": 1})
-    runs, commands = [], []
+    runs = []
+    commands = []
     for worker, name in enumerate(names):
         blocks = ("together",) * TURNS
         if worker == 0:
@@ -186,6 +198,7 @@ def _apart(
         if place.gpus:
             own = [place.gpus[worker]]
             variables |= devices.showing(own) | assignment(own)
+        # The cores that it has as a rank: "contention" is of the same neighbours.
         cpus = share(place.cpus, worker, count)
         commands.append(worker_command(run, 0, 1, place.port, cpus, variables))
         runs.append(run)
@@ -209,7 +222,8 @@ def _times(run: RunFolder) -> list[AblationTimes]:
         record = read_record(file, AblationTimes).record
         if record:
             found.append(record)
-    return sorted(found, key=lambda record: record.rank)
+    found.sort(key=lambda record: record.rank)
+    return found
 
 
 def _attempt(
@@ -222,29 +236,35 @@ def _attempt(
     Raises:
         RunError: If a process fails.
     """
-    kills, place = oom_kills(), runs[0].point().environment
+    kills = oom_kills()
+    place = runs[0].point().environment
     started = [started_in(place, command) for command in commands]
     with WorkerProcesses(started) as workers:
         failed = workers.wait()
-    if failed is not None:
-        process, code = failed
-        end = (ranks[process], code)
-        failure = failure_of_end(runs[process], end, workers.ended_at(process), kills)
-        reason = failure.reason if failure else f"exit code {code}"
-        raise RunError(
-            "the ablations of a point to run as its runs do",
-            f"rank {ranks[process]} of {runs[process].path.name}: {reason}",
-            f"See {runs[process].log(ranks[process])}.",
-        )
+    if failed is None:
+        return
+    process, code = failed
+    run = runs[process]
+    rank = ranks[process]
+    failure = failure_of_end(run, (rank, code), workers.ended_at(process), kills)
+    reason = f"exit code {code}"
+    if failure:
+        reason = failure.reason
+    raise RunError(
+        "the ablations of a point to run as its runs do",
+        f"rank {rank} of {run.path.name}: {reason}",
+        f"See {run.log(rank)}.",
+    )
 
 
 def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
-    launch, train = point.launch, point.train
-    on_gpus = launch.device != "cpu" and devices.gpus() > 0
+    device: Literal["cpu", "gpu"] = "cpu"
+    if point.launch.device != "cpu" and devices.gpus() > 0:
+        device = "gpu"
     return DiagnosisTerms(
-        device="gpu" if on_gpus else "cpu",
+        device=device,
         cores=len(cores.granted()),
-        cpus_per_worker=launch.cpus_per_worker,
-        batch_size=train.batch_size,
+        cpus_per_worker=point.launch.cpus_per_worker,
+        batch_size=point.train.batch_size,
         steps_per_call=times.blocks[0].steps_per_call,
     )

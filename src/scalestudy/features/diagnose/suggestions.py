@@ -34,7 +34,9 @@ class Suggestion(NamedTuple):
     @property
     def sentence(self) -> str:
         """The suggestion in one line: "input 31 %: `launch.cpus_per_worker = 2`: …"."""
-        what = f"`{self.setting}`: {self.why}" if self.setting else self.why
+        what = self.why
+        if self.setting:
+            what = f"`{self.setting}`: {self.why}"
         gain = f"at most {100 * (self.most - 1):.0f} % more throughput"
         return f"{self.part} {100 * self.share:.0f} %: {what}; {gain}."
 
@@ -56,15 +58,13 @@ def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
         if share.value < LEAST or (share.low or 0) <= 0:
             continue
         for setting, why in _against(part.name, diagnosis):
+            reduced = share.value
             if setting.startswith("train.batch_size"):
                 reduced = 0.5 * share.value
-            else:
-                reduced = share.value
             most = 1 / (1 - min(reduced, 0.99))
             suggested.append(Suggestion(part.name, share.value, setting, why, most))
-    return sorted(
-        suggested, key=lambda suggestion: (-suggestion.most, -suggestion.share)
-    )
+    suggested.sort(key=lambda suggestion: (-suggestion.most, -suggestion.share))
+    return suggested
 
 
 def _against(part: PartName, diagnosis: Diagnosis) -> list[tuple[str, str]]:
@@ -75,29 +75,19 @@ def _against(part: PartName, diagnosis: Diagnosis) -> list[tuple[str, str]]:
         case "input":
             return _against_input(diagnosis)
         case "exchange":
-            return [
-                (
-                    batch,
-                    "sums gradients half as often for the same samples; watch quality",
-                ),
-                (
-                    "sweep.strategy",
-                    "other strategies sum by other means: measure them as well",
-                ),
-            ]
+            rarer = "sums gradients half as often for the same samples; watch quality"
+            others = "other strategies sum by other means: measure them as well"
+            return [(batch, rarer), ("sweep.strategy", others)]
         case "imbalance":
             return [("", _imbalance(diagnosis))]
         case "contention":
+            what = "the node"
             if terms.device == "cpu":
                 what = "memory bandwidth, caches and clocks"
-            else:
-                what = "the node"
-            return [
-                (
-                    "",
-                    f"workers of a node share {what}: put fewer on each, over more nodes",
-                )
-            ]
+            fewer = (
+                f"workers of a node share {what}: put fewer on each, over more nodes"
+            )
+            return [("", fewer)]
         case "fixed":
             changes = []
             if terms.steps_per_call == 1:
@@ -114,9 +104,8 @@ def _against_input(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     free = terms.cores // diagnosis.workers
     if free > terms.cpus_per_worker:
         setting = f"launch.cpus_per_worker = {min(free, 2 * terms.cpus_per_worker)}"
-        return [
-            (setting, f"gives loaders idle cores of this machine ({terms.cores} cores)")
-        ]
+        why = f"gives loaders idle cores of this machine ({terms.cores} cores)"
+        return [(setting, why)]
     return [("", "no core is left for loaders: use nodes with more cores per worker")]
 
 

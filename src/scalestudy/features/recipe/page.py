@@ -45,20 +45,20 @@ def recipes_document(
     )
     rows = []
     for recipe, result in zip(recipes, results, strict=True):
-        peak, setting = format_number(None, 0), "every trial diverged"
+        peak = format_number(None, 0)
+        setting = "every trial diverged"
         if recipe.trial is not None:
             peak = rate(planned, recipe, recipe.trial)
             setting = describe_trial(recipe.trial)
-        rows.append(
-            (
-                str(recipe.workers),
-                format_number(result.global_batch, 0),
-                format_number(result.updates, 0),
-                peak,
-                setting,
-                *quality_of(judged.get(recipe.workers)),
-            )
+        row_of_table = (
+            str(recipe.workers),
+            format_number(result.global_batch, 0),
+            format_number(result.updates, 0),
+            peak,
+            setting,
+            *quality_of(judged.get(recipe.workers)),
         )
+        rows.append(row_of_table)
     verdicts = {row.key: row.verdict for row in judged.values()}
     held = map(Paragraph, quality_holds(verdicts))
     how = (
@@ -86,6 +86,7 @@ def to_settle(row: Row, judged: Mapping[int, Row], recipes: Sequence[TunedRate])
     start = f"On {row.workers}: it is not settled whether it learns as well"
     if needed is None:
         return f"{start}."
+    # That number is for a chance of 0.8 without any loss, so every fifth such verdict stays open.
     if needed <= row.runs:
         return (
             f"{start}. {row.runs} seeds usually settle it if nothing is lost; a small loss takes more:"
@@ -119,13 +120,15 @@ def recipe_file(
     row: Row,
 ) -> str:
     """A study file for one number of workers with the chosen trial, and the reason of each setting."""
-    study, workers = planned.request.study, recipe.workers
+    study = planned.request.study
+    workers = recipe.workers
     rule, base, warmup, _ = planned.settings(trial, planned.train.epochs)
     changed = {
         "learning_rate": base,
         "learning_rate_scaling": rule,
         "warmup_epochs": warmup,
     }
+    # A strategy of one worker would make the study of eight one that cannot run.
     able = []
     for name in study.sweep.strategy:
         if workers <= (traits(name).most_workers or workers):
@@ -176,7 +179,8 @@ def describe_trial(trial: RateTrial) -> str:
 
 def rate(planned: RecipePlan, recipe: TunedRate, trial: RateTrial) -> str:
     """Largest learning rate of a trial."""
-    return f"{planned.train.learning_rate * trial.peak(recipe.search.kappa):.3g}"
+    peak = trial.peak(recipe.search.kappa)
+    return f"{planned.train.learning_rate * peak:.3g}"
 
 
 def remarks(recipe: TunedRate) -> list[str]:
@@ -200,8 +204,8 @@ def remarks(recipe: TunedRate) -> list[str]:
             f"after {100 * RUNGS[0]:g} % of the epochs, untuned rules reached {'; '.join(untuned)}, the best"
             f" trial {value(max(finite))}."
         )
-    if recipe.diverged:
-        lines.append(
-            f"{len(recipe.diverged)} learned nothing: {'; '.join(map(describe_trial, recipe.diverged))}."
-        )
+    diverged = recipe.diverged
+    if diverged:
+        named = "; ".join(map(describe_trial, diverged))
+        lines.append(f"{len(diverged)} learned nothing: {named}.")
     return lines

@@ -61,6 +61,7 @@ class TunedRate:
         """Trials that learned nothing, in any rung or on any new seed."""
         rungs = list(self.scores)
         if self.trial:
+            # The worst seed counts: a setting that fails on one of three is no recipe.
             rungs.append({self.trial: min(map(score, self.runs))})
         found: dict[RateTrial, None] = {}
         for scores in rungs:
@@ -113,16 +114,20 @@ def plan_recipe(
     """
     study = request.study
     engine = traits(study.sweep.strategy[0]).engine
+    rows = of_engine(engine)
     if not strategy:
         # A strategy without times is the one that computes all workers on one device.
-        strategy = next(row.name for row in of_engine(engine) if not row.timed)
-    if strategy not in {row.name for row in of_engine(engine)}:
+        untimed = [row.name for row in rows if not row.timed]
+        strategy = untimed[0]
+    if strategy not in [row.name for row in rows]:
         action = (
             "Choose one with --strategy; without it, one device computes all workers."
         )
         raise UserError(f"a strategy of {engine}", strategy, action)
-    if other := sorted(study.sweep.other.keys() - {*SEARCHED}):
-        action = f"Set it under [{other[0].split('.')[0]}], and search a recipe for each value."
+    other = sorted(study.sweep.other.keys() - {*SEARCHED})
+    if other:
+        table, _, _ = other[0].partition(".")
+        action = f"Set it under [{table}], and search a recipe for each value."
         raise UserError(
             "a study that sweeps nothing besides strategy, workers and seed",
             other[0],
@@ -136,7 +141,9 @@ def plan_recipe(
             action,
         )
     train = study.defaults.complete_train(study.train)
-    return RecipePlan(request, tuple(sorted({1, *workers})), trials, strategy, train)
+    # One worker is tuned with equal effort: the others are held against it.
+    counts = sorted({1, *workers})
+    return RecipePlan(request, tuple(counts), trials, strategy, train)
 
 
 def search_recipe(
@@ -156,7 +163,7 @@ def search_recipe(
     searched = list(range(seed, seed + SEEDS))
     epochs = planned.train.epochs
     lengths = [max(1, round(share * epochs)) for share in RUNGS]
-    scores: tuple[dict[RateTrial, float], ...] = tuple({} for _ in RUNGS)
+    scores: tuple[dict[RateTrial, float], ...] = tuple([{} for _ in RUNGS])
     start = plan_trials(
         planned,
         workers,
@@ -173,11 +180,14 @@ def search_recipe(
     rung, trials = search.next_trials(scores)
     while trials:
         # Three seeds of every trial would cost three times as much, and only the last rung decides.
-        seeds = searched if rung == len(RUNGS) - 1 else searched[:1]
+        seeds = searched[:1]
+        if rung == len(RUNGS) - 1:
+            seeds = searched
+        length = lengths[rung]
         listener.note(
-            f"Workers: {workers}. Trials of {lengths[rung]} of {epochs} epochs: {len(trials)}."
+            f"Workers: {workers}. Trials of {length} of {epochs} epochs: {len(trials)}."
         )
-        ended = _run(planned, workers, trials, seeds, lengths[rung], listener, options)
+        ended = _run(planned, workers, trials, seeds, length, listener, options)
         for trial in trials:
             of_seeds = [score(ended[trial, seed]) for seed in seeds]
             scores[rung][trial] = fmean(of_seeds)
@@ -185,9 +195,10 @@ def search_recipe(
         if rung == 0:
             search = replace(search, updates=first.result.updates or math.inf)
         rung, trials = search.next_trials(scores)
-    best = next(iter(rank(scores[-1])), None)
-    if best is None:
+    ranked = rank(scores[-1])
+    if not ranked:
         return TunedRate(workers, search, None, scores, (first,))
+    best = ranked[0]
     chosen = train_choice(planned, workers, best, SEEDS, listener, options)
     return TunedRate(workers, search, best, scores, chosen)
 
@@ -230,10 +241,10 @@ def plan_trials(
     settings = [planned.settings(trial, epochs) for trial in trials]
     swept = {}
     for place, name in enumerate(SEARCHED):
-        swept[name] = sorted({values[place] for values in settings})
-    others = study.train.model_dump(
-        exclude={name.removeprefix("train.") for name in SEARCHED}
-    )
+        values = {setting[place] for setting in settings}
+        swept[name] = sorted(values)
+    keys = {name.removeprefix("train.") for name in SEARCHED}
+    others = study.train.model_dump(exclude=keys)
     trained = study.model_copy(
         update={
             "name": f"{study.name}-w{workers}",
@@ -273,7 +284,9 @@ def _run(
     """Run what is missing of these trials, and return all of their runs."""
     made = plan_trials(planned, workers, trials, seeds, epochs, options, listener)
     names = [point.name for point in made.points]
-    overview = run_points(made, listener) if made.todo() else made.overview
+    overview = made.overview
+    if made.todo():
+        overview = run_points(made, listener)
     failed = []
     for status in overview.points:
         if status.name in names and status.result is None:
@@ -292,11 +305,15 @@ def _run(
 
 def score(run: Run) -> float:
     """Quality of a trial, larger is better; `DIVERGED` if it learned nothing."""
-    sense, quality = quality_sense([run]), run.result.quality
+    sense = quality_sense([run])
+    quality = run.result.quality
     if sense.better is None:
         action = f'Add better = {{"{run.result.metric}": "higher"}}, or "lower", to the task file.'
         expected = "a metric of which it is known whether higher or lower is better"
         raise UserError(expected, run.result.metric or "no metric", action)
-    if quality is None or not math.isfinite(quality) or failures([run], sense):
+    if quality is None or not math.isfinite(quality):
+        return DIVERGED
+    # At chance, diverged or collapsed, as in reports.
+    if failures([run], sense):
         return DIVERGED
     return gain(quality, sense.better)

@@ -64,14 +64,13 @@ class Search:
         """Rung and trials to run next; no trials once the last rung is complete."""
         left = self.trials - len(scores[0])
         if left > 0:
+            # The first group alone: what it finds decides around which trial the next ones lie.
             found = next(self._candidates(scores[0]), [])
             if found:
                 return 0, found[:left]
         for rung in (1, 2):
-            missing = []
-            for trial in self._kept(rung, scores):
-                if trial not in scores[rung]:
-                    missing.append(trial)
+            kept = self._kept(rung, scores)
+            missing = [trial for trial in kept if trial not in scores[rung]]
             if missing:
                 return rung, missing
         return 2, []
@@ -87,7 +86,9 @@ class Search:
         groups = []
         for warmup in WARMUPS:
             groups.append([RateTrial(rule, warmup) for rule in RULES])
+        # If every trial diverged, smaller rates around any of them may learn.
         for trial in rank(scores) or list(scores):
+            # With few updates, a warm-up over a third of the training can beat one of 10 %.
             warmups = (*WARMUPS, min(3 * trial.warmup, 1.0))
             groups.append(_with_rates(trial, 2, 1 / 2))
             groups.append([replace(trial, warmup=warmup) for warmup in warmups])
@@ -102,14 +103,14 @@ class Search:
 
     def _is_among(self, trial: RateTrial, others: Sequence[RateTrial]) -> bool:
         """Whether a trial is one of these, or trains in the same way but for a few per cent of the rate."""
-        alike = max(WARMUPS) * self.updates < 1.5  # a warm-up of one update is none
+        # A warm-up of one update is none.
+        warmups_matter = max(WARMUPS) * self.updates >= 1.5
         rules_matter = self.adapts and self.kappa != 1
         for other in others:
-            if not alike and trial.warmup != other.warmup:
+            if warmups_matter and trial.warmup != other.warmup:
                 continue
-            rates = trial.peak(self.kappa) / other.peak(self.kappa)
-            near = abs(math.log2(rates)) < 1 / 8
-            if not near:
+            octaves = math.log2(trial.peak(self.kappa) / other.peak(self.kappa))
+            if abs(octaves) >= 1 / 8:
                 continue
             # With Adam, "sqrt" scales its other settings, too: an equal rate is another training.
             if rules_matter and (trial.rule == "sqrt") != (other.rule == "sqrt"):
@@ -125,4 +126,5 @@ def _with_rates(trial: RateTrial, *steps: float) -> list[RateTrial]:
 def rank(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
     """Trials that learned, the best first."""
     learned = [trial for trial, score in scores.items() if score > DIVERGED]
-    return sorted(learned, key=lambda trial: -scores[trial])
+    learned.sort(key=lambda trial: -scores[trial])
+    return learned

@@ -33,13 +33,12 @@ def seeds_wanted(rows: Mapping[int, Row], most: int) -> dict[int, int]:
     wanted: dict[int, int] = {}
     for workers, row in rows.items():
         verdict = row.verdict
-        if (
-            verdict.kind != "unclear"
-            or verdict.needed is None
-            or verdict.reference is None
-        ):
+        if verdict.kind != "unclear":
             continue
-        seeds = min(most, max(verdict.needed, ceil(GROWTH * row.runs)))
+        if verdict.needed is None or verdict.reference is None:
+            continue
+        seeds = max(verdict.needed, ceil(GROWTH * row.runs))
+        seeds = min(seeds, most)
         for number in (workers, verdict.reference.workers):
             if seeds > rows[number].runs:
                 wanted[number] = max(seeds, wanted.get(number, 0))

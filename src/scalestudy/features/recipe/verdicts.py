@@ -46,5 +46,6 @@ def seconds_to_settle(
                 known.append(run.wall_seconds)
         if not known:
             return None
-        seconds += fmean(known) * max(0, verdict.needed - rows[recipe.workers].runs)
+        missing = max(0, verdict.needed - rows[recipe.workers].runs)
+        seconds += fmean(known) * missing
     return seconds
