@@ -241,8 +241,8 @@ def plan_trials(
     settings = [planned.settings(trial, epochs) for trial in trials]
     swept = {}
     for place, name in enumerate(SEARCHED):
-        values = {setting[place] for setting in settings}
-        swept[name] = sorted(values)
+        tried = {setting[place] for setting in settings}
+        swept[name] = sorted(tried)
     keys = {name.removeprefix("train.") for name in SEARCHED}
     others = study.train.model_dump(exclude=keys)
     trained = study.model_copy(
