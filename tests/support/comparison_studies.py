@@ -5,7 +5,7 @@ from typing import Any
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.compare.comparison import Side
+from scalestudy.features.compare.sides import Side
 
 
 def side(

@@ -14,8 +14,8 @@ from scalestudy.features.data_show.inspection import (
     DataWarning,
     Inspection,
     SamplePicture,
-    inspection_document,
 )
+from scalestudy.features.data_show.inspection_page import inspection_document
 from scalestudy.report.details import gallery_document
 from scalestudy.report.study_document import report_document
 from scalestudy.report.write_document import html

@@ -292,10 +292,8 @@ def show_data_command(
     Reads every image of the source in its own size. Writes nothing but the page.
     """
     from scalestudy.cli.terminal_listener import Terminal
-    from scalestudy.features.data_show.inspection import (
-        inspect_data,
-        inspection_document,
-    )
+    from scalestudy.features.data_show.inspection import inspect_data
+    from scalestudy.features.data_show.inspection_page import inspection_document
     from scalestudy.report.write_document import check_page_name
 
     if html is not None:

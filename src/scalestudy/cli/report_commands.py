@@ -36,7 +36,7 @@ from scalestudy.util.targets import refuse_target
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
-    from scalestudy.features.compare.comparison import Side
+    from scalestudy.features.compare.sides import Side
     from scalestudy.store.study_folder import StudyFolder
 
 
@@ -349,7 +349,7 @@ def _side(path: Path) -> "Side":
     from scalestudy.analysis.shared import is_shared, read_shared
     from scalestudy.config.differences import settings_of
     from scalestudy.config.task_sources import sources_of
-    from scalestudy.features.compare.comparison import Side
+    from scalestudy.features.compare.sides import Side
 
     if is_shared(path):
         shared = read_shared(path)

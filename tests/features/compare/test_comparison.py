@@ -3,7 +3,8 @@ import pytest
 import synthetic
 from comparison_studies import side
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.compare.comparison import Side, compare
+from scalestudy.features.compare.comparison import compare
+from scalestudy.features.compare.sides import Side
 from scalestudy.util.errors import UserError
 
 SPEEDS = {"horovod": {1: 1.0, 2: 1.9, 4: 3.5}}

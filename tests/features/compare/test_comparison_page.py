@@ -6,12 +6,13 @@ import synthetic
 from comparison_studies import two_counts
 from imported_runs import imported_run
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.compare.comparison import Side, compare
+from scalestudy.features.compare.comparison import compare
 from scalestudy.features.compare.comparison_page import (
     compare_document,
     compare_json,
     summary,
 )
+from scalestudy.features.compare.sides import Side
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Table
 from scalestudy.report.write_document import markdown

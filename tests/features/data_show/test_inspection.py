@@ -13,8 +13,8 @@ from scalestudy.features.data_show.inspection import (
     Inspection,
     SamplePicture,
     inspect_data,
-    inspection_document,
 )
+from scalestudy.features.data_show.inspection_page import inspection_document
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.write_document import html
 from scalestudy.util.errors import UserError

@@ -10,8 +10,8 @@ from scalestudy.features.compare.comparison import (
     Compared,
     Comparison,
     Quantity,
-    unlike,
 )
+from scalestudy.features.compare.sides import unlike
 from scalestudy.report import figure_data
 from scalestudy.report.document import (
     Block,

@@ -1,0 +1,103 @@
+"""The results of inspecting data sets as a document."""
+
+from collections.abc import Iterator, Sequence
+
+from scalestudy.data.images import pictures
+from scalestudy.features.data_show.inspection import (
+    ClassCount,
+    DataWarning,
+    Inspection,
+    SamplePicture,
+)
+from scalestudy.report.document import (
+    Block,
+    Document,
+    Items,
+    Paragraph,
+    Photo,
+    Photos,
+    Section,
+    Table,
+    headings_of,
+)
+
+MOST_SAMPLES = 10
+"""Maximum number of samples listed in a warning; JSON output lists all."""
+MOST_SIZES = 10
+
+
+def inspection_document(
+    inspections: Sequence[Inspection], *, pictured: bool = True
+) -> Document:
+    """Return a document on one or several data sets; without pictures unless `pictured`."""
+    if len(inspections) == 1:
+        blocks = tuple(_blocks(inspections[0], pictured))
+        return Document(inspections[0].source, blocks, "Data set")
+    sections = []
+    for number, inspection in enumerate(inspections, start=1):
+        blocks = tuple(_blocks(inspection, pictured))
+        sections.append(Section(inspection.source, blocks, f"set-{number}"))
+    return Document("Data sets", tuple(sections))
+
+
+def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
+    lines = [f"{name}: {text}" for name, text in inspection.facts.items()]
+    samples = f"Samples: {inspection.count:,}"
+    by_split = [f"{count:,} {split}" for split, count in inspection.splits.items()]
+    if by_split:
+        samples += f" ({', '.join(by_split)})"
+    yield Items((*lines, samples))
+    yield Section("Warnings", tuple(_warnings(inspection.warnings)))
+    if pictured and inspection.pictures:
+        yield Section("Samples", (Photos(tuple(map(_photo, inspection.pictures))),))
+    yield Section("Classes", (_class_table(inspection),))
+    rows = []
+    for (height, width), count, first in inspection.sizes[:MOST_SIZES]:
+        rows.append((f"{height} x {width}", f"{count:,}", first))
+    if len(rows) == len(inspection.sizes):
+        title = "Sizes"
+    else:
+        title = f"Most frequent of {len(inspection.sizes)} sizes"
+    headings = headings_of("Height x width", "Images", "First of them:")
+    yield Section(title, (Table(headings, tuple(rows)),))
+
+
+def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
+    if not warnings:
+        yield Paragraph("None.")
+    for warning in warnings:
+        mark = "Serious: " if warning.serious else ""
+        yield Paragraph(f"{mark}{warning.title}. {warning.action}")
+        named = list(warning.samples[:MOST_SAMPLES])
+        more = len(warning.samples) - MOST_SAMPLES
+        if more > 0:
+            named.append(f"and {more:,} more")
+        if named:
+            yield Items(tuple(named))
+
+
+def _class_table(inspection: Inspection) -> Table:
+    splits = list(inspection.classes[0].splits) if inspection.classes else []
+    words = ("Samples", "Share")
+    if inspection.kind == "masks":
+        words = ("In masks of", "Of pixels")
+    rows = []
+    for count in inspection.classes:
+        in_splits = [f"{count.splits[split]:,}" for split in splits]
+        rows.append((count.name, f"{count.samples:,}", _share(count), *in_splits))
+    return Table(headings_of("Class:", *words, *splits), tuple(rows))
+
+
+def _photo(picture: SamplePicture) -> Photo:
+    images = [(pictures.png(picture.image), f"Sample {picture.name}: {picture.about}")]
+    if picture.overlay is not None:
+        images.append(
+            (pictures.png(picture.overlay), "The same with its mask laid over it")
+        )
+    return Photo(f"{picture.name}: {picture.about}", tuple(images))
+
+
+def _share(count: ClassCount) -> str:
+    if count.share >= 0.001 or not count.share:
+        return f"{count.share:.1%}"
+    return f"{count.share:.2g}"
