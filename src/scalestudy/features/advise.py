@@ -72,17 +72,18 @@ class GoalAnswer:
 
 def answer(findings: Findings, goal: Goal) -> GoalAnswer:
     """Return the rows that best meet a goal."""
-    decision, measured = findings.advice.decision, _measured(findings)
+    decision = findings.advice.decision
+    measured = _measured(findings)
     if goal.deadline is None:
         for candidate in measured:
             if candidate.key == decision.choice:
                 return GoalAnswer(goal, candidate, not decision.provisional)
         return GoalAnswer(goal, None)
     within = []
-    for candidate in measured:
-        in_time = (candidate.seconds.value or 0.0) <= goal.deadline
-        if in_time and (goal.most is None or candidate.key.workers <= goal.most):
+    for candidate in _with_at_most(goal.most, measured):
+        if (candidate.seconds.value or 0.0) <= goal.deadline:
             within.append(candidate)
+    # Of two rows at one price, the faster one.
     within.sort(key=lambda row: (row.cost.value or 0.0, row.seconds.value or 0.0))
     cheapest: dict[tuple[str, str], Candidate] = {}
     for candidate in within:
@@ -95,15 +96,25 @@ def answer(findings: Findings, goal: Goal) -> GoalAnswer:
     return GoalAnswer(goal, best, sure, tuple(others))
 
 
+def _with_at_most(most: int | None, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the rows with at most this number of workers; all of them if it is None."""
+    if most is None:
+        return list(candidates)
+    return [candidate for candidate in candidates if candidate.key.workers <= most]
+
+
 def _measured(findings: Findings) -> list[Candidate]:
     """Return the rows that the decision does not refuse, with their times from start to result."""
-    decision, candidates = findings.advice.decision, []
+    decision = findings.advice.decision
+    candidates = []
     for row in findings.rows:
         price = decision.prices.get(row.key)
         if price is None or row.key not in decision.sound:
             continue
+        seconds = price.seconds
         # Rows of unequal work are compared by the time of a sample, but a deadline is for the whole time.
-        seconds = row.wall_seconds if price.basis == "rate" else price.seconds
+        if price.basis == "rate":
+            seconds = row.wall_seconds
         if seconds.value is not None:
             cost = seconds.scaled(price.units / 3600)
             candidates.append(Candidate(row.key, seconds, cost, price.efficiency))
@@ -131,33 +142,36 @@ def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
 
 def advise_json(findings: Findings, answer: GoalAnswer) -> str:
     """Return the answer for programs, in seconds and unit-hours."""
-    decision, deadline = findings.advice.decision, answer.goal.deadline
+    decision = findings.advice.decision
+    deadline = answer.goal.deadline
+    aim = "efficiency"
+    if deadline:
+        aim = "deadline"
+    best = None
+    if answer.best:
+        best = _record(answer.best)
     record: dict[str, Any] = {
         "schema_version": 1,
         "study": findings.name,
-        "goal": {
-            "aim": "deadline" if deadline else "efficiency",
-            "deadline_seconds": deadline,
-        },
+        "goal": {"aim": aim, "deadline_seconds": deadline},
         "cost_unit": f"{decision.bill}-hours",
         "cost_efficiency_target": decision.target,
         "kind": decision.kind,
         "provisional": list(decision.provisional),
         "sure": answer.sure,
-        "best": _record(answer.best) if answer.best else None,
+        "best": best,
         "others": [_record(candidate) for candidate in answer.others],
         "open_questions": list(findings.advice.open_questions),
         "readings": list(findings.readings),
     }
-    return (
-        json.dumps(
-            record,
-            indent=2,
-            ensure_ascii=False,
-            allow_nan=False,
-        )
-        + "\n"
+    # `NaN` is no JSON, and many programs refuse it: what is unknown is null.
+    text = json.dumps(
+        record,
+        indent=2,
+        ensure_ascii=False,
+        allow_nan=False,
     )
+    return f"{text}\n"
 
 
 def _record(row: Candidate) -> dict[str, Any]:
@@ -173,7 +187,7 @@ def _record(row: Candidate) -> dict[str, Any]:
 
 def headline(findings: Findings, answer: GoalAnswer) -> str:
     """Return the recommendation in one or two sentences."""
-    best, advised = answer.best, findings.advice.headline
+    advised = findings.advice.headline
     if answer.goal.deadline is None:
         return advised
     hours = answer.goal.deadline / 3600
@@ -181,18 +195,21 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
         done = f"{hours:.0f} h"
     else:
         done = units.duration(3600 * hours)
-    if best is None:
-        verdicts = findings.advice.decision.verdicts.values()
-        if all(verdict.seems_worse for verdict in verdicts):
-            return f"No row is advised for {done}: {advised}"
-        if _only_rates(findings):
-            return f"No row states the time of a whole training, so none is known to finish in {done}."
-        sentences = [f"No row of sufficient quality is known to finish in {done}."]
-        sentences += _fastest_row(findings, answer.goal)
-        sentences += _estimates(findings, answer.goal)
-        return " ".join(sentences)
-    ask = "Ask" if answer.sure else "Provisionally, ask"
-    return f"{ask} for {best.key.label}: the cheapest training that finishes in {done}."
+    if answer.best is not None:
+        ask = "Provisionally, ask"
+        if answer.sure:
+            ask = "Ask"
+        return f"{ask} for {answer.best.key.label}: the cheapest training that finishes in {done}."
+    # Where nothing was learned, that is the answer, and not the time.
+    verdicts = findings.advice.decision.verdicts.values()
+    if all(verdict.seems_worse for verdict in verdicts):
+        return f"No row is advised for {done}: {advised}"
+    if _only_rates(findings):
+        return f"No row states the time of a whole training, so none is known to finish in {done}."
+    sentences = [f"No row of sufficient quality is known to finish in {done}."]
+    sentences += _fastest_row(findings, answer.goal)
+    sentences += _estimates(findings, answer.goal)
+    return " ".join(sentences)
 
 
 def _only_rates(findings: Findings) -> bool:
@@ -206,16 +223,12 @@ def _only_rates(findings: Findings) -> bool:
 
 def _fastest_row(findings: Findings, goal: Goal) -> list[str]:
     """The fastest measured row, in a sentence, for a deadline that none meets."""
-    measured = []
-    for row in _measured(findings):
-        if goal.most is None or row.key.workers <= goal.most:
-            measured.append(row)
+    measured = _with_at_most(goal.most, _measured(findings))
     if not measured:
         return []
     fastest = min(measured, key=lambda row: row.seconds.value or 0.0)
-    return [
-        f"The fastest is {fastest.key.label}, {units.duration(fastest.seconds.value or 0.0)}."
-    ]
+    time = units.duration(fastest.seconds.value or 0.0)
+    return [f"The fastest is {fastest.key.label}, {time}."]
 
 
 def _estimates(findings: Findings, goal: Goal) -> list[str]:
@@ -231,6 +244,7 @@ def _estimates(findings: Findings, goal: Goal) -> list[str]:
             break
     if model is None or model.fit is None:
         return []
+    # By the ratio of two predictions, so that the estimates begin at the measured time.
     measured_speed = model.predict(fastest.key.workers).speedup.value
     estimates = []
     for doubling in range(1, DOUBLINGS + 1):
@@ -255,28 +269,37 @@ def _with_shorter_steps(findings: Findings, row: Candidate, share: float) -> flo
     Start-up and evaluations do not get shorter with more workers, as far as a run's records tell them apart.
     """
     runs = findings.measures.groups[row.key]
-    parts = [part for part in map(time_parts, runs) if part is not None]
+    steps_of_epochs = []
+    for run in runs:
+        part = time_parts(run)
+        if part is not None:
+            steps_of_epochs.append(part.steps)
     whole = row.seconds.value or 0.0
-    if not parts:
+    if not steps_of_epochs:
         return whole * share
     epochs = findings.criteria.planned.epochs or runs[0].result.epochs or 1
-    steps = epochs * sum(part.steps for part in parts) / len(parts)
+    steps = epochs * sum(steps_of_epochs) / len(steps_of_epochs)
     return whole - min(whole, steps) * (1 - share)
 
 
 def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
     """Return these rows as the report shows them; where it shows rates, with the times of whole trainings."""
     prices = findings.advice.decision.prices.values()
-    if all(price.basis != "rate" for price in prices):
-        keys = [row.key for row in findings.rows]
-        places = sorted(keys.index(row.key) for row in rows)
-        table = results_table(findings, brief=True).only(places)
-        return replace(
-            table,
-            chosen=places.index(keys.index(rows[0].key)),
-            gaps=(),
-            name="advised",
-        )
+    if any(price.basis == "rate" for price in prices):
+        return _table_of_times(findings, rows)
+    keys = [row.key for row in findings.rows]
+    advised = [keys.index(row.key) for row in rows]
+    places = sorted(advised)
+    table = results_table(findings, brief=True).only(places)
+    return replace(
+        table,
+        chosen=places.index(advised[0]),
+        gaps=(),
+        name="advised",
+    )
+
+
+def _table_of_times(findings: Findings, rows: Sequence[Candidate]) -> Table:
     unit, length = time_unit([row.seconds.value or 0.0 for row in rows])
     billed, hours = cost_unit([row.cost.value for row in rows])
     bill = findings.advice.decision.bill

@@ -31,8 +31,11 @@ class Exported:
 
     def values(self) -> Iterator[tuple[str, float, int, float]]:
         """Name, value, epoch and Unix time of each value; those of the whole run under the last epoch."""
-        last = self.epochs[-1][0] if self.epochs else 0
-        for epoch, at, values in (*self.epochs, (last, self.end, self.summary)):
+        last = 0
+        if self.epochs:
+            last, _, _ = self.epochs[-1]
+        of_run = (last, self.end, self.summary)
+        for epoch, at, values in (*self.epochs, of_run):
             for name, value in values.items():
                 yield name, value, epoch, at
 
@@ -61,8 +64,9 @@ def export_runs(
         "tensorboard": _to_tensorboard,
         "mlflow": _to_mlflow,
     }
+    written = [exported(run) for run in runs]
     try:
-        return writers[dashboard]([exported(run) for run in runs], study, target)
+        return writers[dashboard](written, study, target)
     except ModuleNotFoundError as error:
         action = f"Install it: pip install 'scalestudy[{dashboard}]'"
         raise UserError(
@@ -81,10 +85,10 @@ def exported(run: Run) -> Exported:
         "seed": result.seed,
         "global_batch": result.global_batch,
     }
+    # Of imported runs no time of day is known; dashboards then begin at the epoch of Unix.
+    end = 0.0
     if result.finished:
         end = datetime.fromisoformat(result.finished).timestamp()
-    else:
-        end = 0.0
     start = end - (result.wall_seconds or 0.0)
     epochs = []
     for epoch in run.epochs:
@@ -93,18 +97,21 @@ def exported(run: Run) -> Exported:
             values[f"validation/{name}"] = value
         at = start + (epoch.elapsed_training_seconds or 0.0)
         epochs.append((epoch.epoch, at, _finite(values)))
-    summary = _finite({f"run/{name}": getattr(result, name) for name in SUMMARY})
+    summary = {}
+    for name in SUMMARY:
+        summary[f"run/{name}"] = getattr(result, name)
     return Exported(
         result.name,
         settings | result.swept,
         tuple(epochs),
-        summary,
+        _finite(summary),
         start,
         end,
     )
 
 
 def _finite(values: dict[str, float | None]) -> Values:
+    # Charts of dashboards have no place for a loss that diverged.
     finite = {}
     for name, value in values.items():
         if value is not None and isfinite(value):
@@ -129,8 +136,10 @@ def _to_tensorboard(runs: list[Exported], study: str, target: str) -> tuple[int,
         settings = {}
         for name, value in run.settings.items():
             # The plugin takes no other types.
-            is_plain = isinstance(value, bool | int | float | str)
-            settings[name] = value if is_plain else str(value)
+            if isinstance(value, bool | int | float | str):
+                settings[name] = value
+            else:
+                settings[name] = str(value)
         settings_of_run = hparams_pb(
             settings,
             trial_id=run.name,
@@ -138,13 +147,8 @@ def _to_tensorboard(runs: list[Exported], study: str, target: str) -> tuple[int,
         )
         writer.add_event(Event(wall_time=run.start, summary=settings_of_run))
         for name, value, epoch, at in run.values():
-            writer.add_event(
-                Event(
-                    wall_time=at,
-                    step=epoch,
-                    summary=scalar_pb(name, value),
-                )
-            )
+            event = Event(wall_time=at, step=epoch, summary=scalar_pb(name, value))
+            writer.add_event(event)
         writer.close()
     return len(new), f"tensorboard --logdir {target}"
 
@@ -153,13 +157,19 @@ def _to_mlflow(runs: list[Exported], study: str, target: str) -> tuple[int, str]
     """Write the runs into the experiment of the study."""
     from mlflow.tracking import MlflowClient
 
-    is_server, place = "://" in target, Path(target).resolve()
+    address = target
+    files = None
+    shown = f"see {target}"
+    is_server = "://" in target
     if not is_server:
+        place = Path(target).resolve()
         place.mkdir(parents=True, exist_ok=True)
-    address = target if is_server else f"sqlite:///{place / 'mlflow.db'}"
+        address = f"sqlite:///{place / 'mlflow.db'}"
+        # By itself, MLflow would put them below the folder in which it was called.
+        files = (place / "artifacts").as_uri()
+        shown = f"mlflow ui --backend-store-uri {address}"
     client = MlflowClient(tracking_uri=address)
     experiment = client.get_experiment_by_name(study)
-    files = None if is_server else (place / "artifacts").as_uri()
     if experiment:
         number = experiment.experiment_id
     else:
@@ -171,15 +181,16 @@ def _to_mlflow(runs: list[Exported], study: str, target: str) -> tuple[int, str]
         if not client.search_runs([number], named, max_results=1):
             new.append(run)
     for run in new:
-        made = client.create_run(
+        # MLflow counts in milliseconds.
+        started = client.create_run(
             number,
             start_time=round(1000 * run.start),
             run_name=run.name,
-        ).info.run_id
+        )
+        made = started.info.run_id
         for name, value in run.settings.items():
             client.log_param(made, name, value)
         for name, value, epoch, at in run.values():
             client.log_metric(made, name, value, timestamp=round(1000 * at), step=epoch)
         client.set_terminated(made, end_time=round(1000 * run.end))
-    shown = "" if is_server else f"mlflow ui --backend-store-uri {address}"
-    return len(new), shown or f"see {target}"
+    return len(new), shown

@@ -1,5 +1,6 @@
 """Live view of a study in the terminal, for `scalestudy status --live`."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -46,11 +47,11 @@ def show(
         try:
             while True:
                 started = time.monotonic()
-                folder = StudyFolder.open(path)  # points may have been added since
+                # Points may have been added since.
+                folder = StudyFolder.open(path)
                 overview = study_status(folder, known=overview)
-                live.update(
-                    picture(folder, overview, table, console.height), refresh=True
-                )
+                view = picture(folder, overview, table, console.height)
+                live.update(view, refresh=True)
                 page.update(overview)
                 if not overview.open:
                     page.end()
@@ -78,7 +79,8 @@ def picture(
     details: list[Text] = []
     for status in running[:MOST_RUNS]:
         details += _details(status)
-    points = table(overview, max(height - len(details) - HEADING - 1, 3))
+    lines = height - len(details) - HEADING - 1
+    points = table(overview, max(lines, 3))
     text = remaining_text(left, moving=bool(overview.open))
     return Group(_heading(folder.name, text), points, *details)
 
@@ -114,11 +116,15 @@ def _details(status: PointStatus) -> list[Text]:
 def last_line(run: RunFolder) -> str:
     """Return the last line of the run's first log that says something, after that log's prefix; else ""."""
     for prefix, file in log_files(run):
-        if not file.is_file():  # opening a pipe would block
+        # Opening a pipe would block.
+        if not file.is_file():
             continue
         with open(file, "rb") as stream:
-            stream.seek(max(stream.seek(0, 2) - LOG_TAIL, 0))
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(size - LOG_TAIL, 0))
             lines = stream.read().decode(errors="replace").split("\n")
-        if words := [line for line in lines if line.strip() and not is_noise(line)]:
-            return prefix + words[-1]
+        for line in reversed(lines):
+            # Not what TensorFlow prints about itself.
+            if line.strip() and not is_noise(line):
+                return prefix + line
     return ""

@@ -111,18 +111,27 @@ def share_study(
             f"{folder.path}, which has none",
             action,
         )
-    settings, margin = settings_of(folder.study), folder.study.quality_margin
-    asked = {key: value for key, value in settings.items() if is_plain(key, value)}
+    asked = {}
+    withheld = []
+    for key, value in settings_of(folder.study).items():
+        if is_plain(key, value):
+            asked[key] = value
+        else:
+            withheld.append(key)
+    margin = None
+    if folder.study.quality_margin:
+        margin = folder.study.quality_margin.key
+    states = Counter([status.state for status in overview.points])
     stripped = _Stripped(runs)
     return SharedStudy(
         scalestudy_share=1,
         about=ABOUT,
         study=str(asked.get("task", OWN_TASK)),
         bill=billing_unit(folder) or "worker",
-        margin=margin.key if margin else None,
+        margin=margin,
         asked=asked,
-        points=dict(Counter(status.state for status in overview.points)),
-        withheld=[key for key in settings if key not in asked],
+        points=dict(states),
+        withheld=withheld,
         runs=[stripped.run(run) for run in runs],
     )
 
@@ -143,8 +152,11 @@ def _is_ours(key: str, text: str) -> bool:
         return _SOURCE.fullmatch(text) is not None
     if key == "train.weights":
         return text in WEIGHTS
+    # Of all other keys only words of our own lists: a text may be a path, a pattern or a name of the user's.
     name = full_name(key)
-    return name in CHECKED or (name is not None and text in choices(name))
+    if name in CHECKED:
+        return True
+    return name is not None and text in choices(name)
 
 
 class _Stripped:
@@ -155,14 +167,16 @@ class _Stripped:
         self._texts: dict[str, list[str]] = {}
         self._names: Counter[str] = Counter()
         for run in runs:
-            hosts = [*run.result.hosts, *[rank.host for rank in run.ranks]]
-            for host in hosts:
+            hosts_of_ranks = [rank.host for rank in run.ranks]
+            for host in (*run.result.hosts, *hosts_of_ranks):
                 self._hosts.setdefault(host, f"node{len(self._hosts) + 1}")
             for key, value in run.result.swept.items():
-                if not is_plain(key, value):
-                    texts, text = self._texts.setdefault(key, []), _as_text(value)
-                    if text not in texts:
-                        texts.append(text)
+                if is_plain(key, value):
+                    continue
+                text = _as_text(value)
+                texts = self._texts.setdefault(key, [])
+                if text not in texts:
+                    texts.append(text)
 
     def run(self, run: Run) -> SharedRun:
         names = _metrics(run.result)
@@ -178,42 +192,42 @@ class _Stripped:
         # Runs that differ only in other swept values would share the name.
         if self._names[name] > 1:
             name = f"{name}-{self._names[name]}"
+        # A path of the user's own is only said to be one.
         weights = result.weights
         if weights not in (None, *WEIGHTS):
             weights = "a file"
         # Operations may have names of the user's own: only whether there are any is kept.
-        uncounted = ["an operation"] if result.flops_uncounted else []
+        uncounted = []
+        if result.flops_uncounted:
+            uncounted.append("an operation")
         swept = {}
         for key, value in result.swept.items():
             swept[key] = self._value(key, value)
-        kept = {field: getattr(result, field) for field in RESULT}
-        return Result.model_validate(
-            kept
-            | {
-                "name": name,
-                "swept": swept,
-                "metric": names.get(result.metric, ""),
-                "validation": _renamed(result.validation, names),
-                "test": _renamed(result.test, names),
-                "hosts": [self._hosts[host] for host in result.hosts],
-                "weights": weights,
-                "flops_uncounted": uncounted,
-                "weights_digest": "",
-            }
-        )
+        # Fields by their names, so that a field that a later version adds is left out until someone has judged it.
+        fields = {field: getattr(result, field) for field in RESULT}
+        fields |= {
+            "name": name,
+            "swept": swept,
+            "metric": names.get(result.metric, ""),
+            "validation": _renamed(result.validation, names),
+            "test": _renamed(result.test, names),
+            "hosts": [self._hosts[host] for host in result.hosts],
+            "weights": weights,
+            "flops_uncounted": uncounted,
+            "weights_digest": "",
+        }
+        return Result.model_validate(fields)
 
     def _rank(self, rank: RankRecord) -> RankRecord:
-        kept = {field: getattr(rank, field) for field in RANK}
-        return RankRecord.model_validate(
-            kept
-            | {
-                "host": self._hosts[rank.host],
-                "pid": 0,
-                "cpus": list(range(len(rank.cpus))),
-                "versions": _plain_entries(rank.versions),
-                "build": _plain_entries(rank.build),
-            }
-        )
+        fields = {field: getattr(rank, field) for field in RANK}
+        fields |= {
+            "host": self._hosts[rank.host],
+            "pid": 0,
+            "cpus": list(range(len(rank.cpus))),
+            "versions": _plain_entries(rank.versions),
+            "build": _plain_entries(rank.build),
+        }
+        return RankRecord.model_validate(fields)
 
     def _value(self, key: str, value: Any) -> Any:
         if is_plain(key, value):
@@ -237,10 +251,10 @@ def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, A
 
 def _metrics(result: Outcome) -> dict[str, str]:
     """Map each shared metric to its shared name; "" for a quality with a name of the user's own."""
-    of_classes = set()
+    # Qualities by class are named by the classes.
+    of_classes: set[str] = set()
     for name in result.validation:
-        for key in class_keys(name, result.class_names):
-            of_classes.add(key)
+        of_classes.update(class_keys(name, result.class_names))
     names = dict.fromkeys(("loss", result.metric, *result.validation))
     ours = {}
     for name in names:

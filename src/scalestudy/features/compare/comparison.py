@@ -82,32 +82,39 @@ def _row(
     measure: Measure,
     paired: bool,
 ) -> Compared:
-    ours, theirs = _tag(0, key), _tag(1, key)
-    known = measure.values[ours], measure.values[theirs]
-    before = after = NOTHING
-    if known[0]:
+    ours = _tag(0, key)
+    theirs = _tag(1, key)
+    our_values = measure.values[ours]
+    their_values = measure.values[theirs]
+    before = NOTHING
+    if our_values:
         before = measure.mean(ours)
-    if known[1]:
+    after = NOTHING
+    if their_values:
         after = measure.mean(theirs)
     made = Compared(key, quantity, (before, after))
     why_not = _obstacle(key, quantity, first, second)
-    if not why_not and not all(known):
+    if not why_not and not (our_values and their_values):
         why_not = "not known of both"
     if why_not:
         return replace(made, why_not=why_not)
-    pairs = paired and len(known[0].keys() & known[1].keys()) > 1
+    # A single common seed has no spread of differences.
+    pairs = paired and len(our_values.keys() & their_values.keys()) > 1
     if quantity == "quality":
         change = measure.difference(theirs, ours)
     else:
         change = measure.ratio(theirs, ours)
     if change.value is None:
         why_not = "a value is not a finite positive number"
+    chance = None
     contrast = measure.contrast(theirs, ours)
+    if contrast is not None:
+        chance = contrast.p_value
     return replace(
         made,
         change=change,
         why_not=why_not,
-        chance=contrast.p_value if contrast is not None else None,
+        chance=chance,
         paired=pairs and quantity == "quality",
     )
 
@@ -122,6 +129,7 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
                 values[_tag(place, key)] = {}
             else:
                 values[_tag(place, key)] = dict(by_seed)
+    # Rows whose workers shared their cores are left out: their spread would widen the others' intervals.
     alike = []
     for place, side in enumerate(sides):
         timed = filter(side.timed, side.findings.measures.groups)
@@ -138,11 +146,14 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
     everything: list[float] = []
     for by_seed in values.values():
         everything += by_seed.values()
-    scale = quality_scale(all(sense.bounded for sense in senses), everything)
-    if paired:
-        everyone = [list(values)]
-    else:
-        everyone = [[k for k in values if k.variant[0] == place] for place in "01"]
+    bounded = all(sense.bounded for sense in senses)
+    scale = quality_scale(bounded, everything)
+    # Differences of pairs are of both sides, so their spreads are moderated over both.
+    everyone = [list(values)]
+    if not paired:
+        of_first = [key for key in values if _side_of(key) == "0"]
+        of_second = [key for key in values if _side_of(key) == "1"]
+        everyone = [of_first, of_second]
     return build_measure(values, dict.fromkeys(values, scale), everyone, LINEAR), paired
 
 
@@ -152,8 +163,8 @@ def _with_blocks_apart(
     """Name the seeds of the sides apart: unless they are paired, equal seeds are different blocks."""
     apart: dict[Key, dict[Any, float]] = {}
     for key, by_seed in values.items():
-        place = key.variant[0]
-        apart[key] = {f"{place} {seed}": value for seed, value in by_seed.items()}
+        side = _side_of(key)
+        apart[key] = {f"{side} {seed}": value for seed, value in by_seed.items()}
     return apart
 
 
@@ -167,6 +178,11 @@ def _tag(place: int, key: Key) -> Key:
     return Key(key.strategy, key.workers, f"{place}{key.variant}")
 
 
+def _side_of(tagged: Key) -> str:
+    """Return "0" for a row of the reference, "1" for one of the other side."""
+    return tagged.variant[0]
+
+
 def _obstacle(
     key: Key,
     quantity: Quantity,
@@ -174,7 +190,8 @@ def _obstacle(
     second: Side,
 ) -> str:
     """Return why a quantity of a row cannot be compared, or "". Unknown properties are assumed equal."""
-    ours, theirs = first.runs(key), second.runs(key)
+    ours = first.runs(key)
+    theirs = second.runs(key)
     checks: list[tuple[str, Callable[[Run], object]]] = [
         ("parameters of the model", lambda run: run.result.parameters),
         ("global batch", lambda run: run.result.global_batch),
@@ -190,15 +207,18 @@ def _obstacle(
         ]
     elif not first.timed(key) or not second.timed(key):
         return "oversubscribed or virtual workers: their times say nothing"
-    elif (
-        quantity == "rate"
-        and first.findings.measures.bases[key] != second.findings.measures.bases[key]
-    ):
+    elif quantity == "rate" and _basis(first, key) != _basis(second, key):
+        # Samples per second of one side, and epochs per second of the other.
         return "throughput is not known of both"
     for name, value in checks:
-        if why := _unlike(name, value, ours, theirs):
+        why = _unlike(name, value, ours, theirs)
+        if why:
             return why
     return ""
+
+
+def _basis(side: Side, key: Key) -> str:
+    return side.findings.measures.bases[key]
 
 
 def _metric(run: Run) -> str | None:
@@ -214,8 +234,12 @@ def _unlike(
     theirs: Sequence[Run],
 ) -> str:
     """Return how a value differs that all runs of each side agree on, or "": "global batch: 16 and 32"."""
-    before, after = {value(run) for run in ours}, {value(run) for run in theirs}
-    if len(before) > 1 or len(after) > 1 or before == after or None in before | after:
+    before = set(map(value, ours))
+    after = set(map(value, theirs))
+    if len(before) > 1 or len(after) > 1 or before == after:
+        return ""
+    # Unknown properties are assumed to be equal.
+    if None in before or None in after:
         return ""
     return f"{name}: {_text(before.pop())} and {_text(after.pop())}"
 
@@ -251,6 +275,7 @@ def compare(first: Side, second: Side) -> Comparison:
     Raises:
         UserError: The studies train different tasks or models.
     """
+    # By the file's name: the same task file may lie in another folder on another machine.
     tasks = set()
     for side in (first, second):
         if "task" in side.asked:

@@ -66,27 +66,31 @@ def compare_document(comparison: Comparison) -> Document:
 
 def compare_json(comparison: Comparison) -> str:
     """Return a record for each row and quantity, and the settings that differ."""
+    asked = []
+    for key, *values in comparison.asked:
+        asked.append({"key": key, "values": values})
     document = {
         "schema_version": 1,
         "studies": [comparison.first.name, comparison.second.name],
         "summary": summary(comparison),
         "rows": [_record(row, comparison) for row in comparison.rows],
-        "asked": [{"key": key, "values": values} for key, *values in comparison.asked],
+        "asked": asked,
     }
-    return (
-        json.dumps(
-            document,
-            indent=2,
-            ensure_ascii=False,
-            allow_nan=False,
-        )
-        + "\n"
+    text = json.dumps(
+        document,
+        indent=2,
+        ensure_ascii=False,
+        allow_nan=False,
     )
+    return f"{text}\n"
 
 
 def _record(row: Compared, comparison: Comparison) -> dict[str, Any]:
     """Return a record; `change` is a ratio, or a difference for quality."""
     before, after = row.values
+    real = None
+    if row.chance is not None:
+        real = row.real
     return {
         "strategy": row.key.strategy,
         "workers": row.key.workers,
@@ -105,7 +109,7 @@ def _record(row: Compared, comparison: Comparison) -> dict[str, Any]:
         "change_high": row.change.high,
         "p": row.chance,
         "p_corrected": row.corrected,
-        "real": row.real if row.chance is not None else None,
+        "real": real,
         "verdict": verdict(row, comparison),
         "paired": row.paired,
     }
@@ -126,12 +130,14 @@ def summary(comparison: Comparison) -> str:
             f"{len(held)} values can be compared, but without repeated runs chance cannot be ruled out. Sweep"
             " two or more seeds on each side."
         )
-    real = sum(row.real for row in tested)
-    verb = "is" if real == 1 else "are"
+    real = [row for row in tested if row.real]
     count = f"Of {len(tested)} tested differences"
-    if real:
-        return f"{count}, {real} {verb} more than chance."
-    return f"{count}, none is more than chance."
+    if not real:
+        return f"{count}, none is more than chance."
+    verb = "are"
+    if len(real) == 1:
+        verb = "is"
+    return f"{count}, {len(real)} {verb} more than chance."
 
 
 def verdict(row: Compared, comparison: Comparison) -> str:
@@ -154,16 +160,22 @@ def verdict(row: Compared, comparison: Comparison) -> str:
     else:
         more, less = "higher", "lower"
     # Qualities are compared by their difference, the others by their ratio.
-    unchanged = 0.0 if row.quantity == "quality" else 1.0
-    if (row.change.value or unchanged) > unchanged:
+    unchanged = 1.0
+    if row.quantity == "quality":
+        unchanged = 0.0
+    change = row.change.value or unchanged
+    if change > unchanged:
         return more
     return less
 
 
 def _differences(comparison: Comparison) -> Table:
     """Return a table with a row for each quantity of each shared row, grouped by quantity."""
-    reasons = [f"{row.why_not}." for row in comparison.rows if row.why_not]
-    footnotes = list(dict.fromkeys(reasons))
+    # Many rows share a reason, which is too long for a cell.
+    number_of: dict[str, int] = {}
+    for row in comparison.rows:
+        if row.why_not:
+            number_of.setdefault(row.why_not, len(number_of) + 1)
     cells: list[tuple[str | Cell, ...]] = []
     for quantity in QUANTITIES:
         rows = [row for row in comparison.rows if row.quantity == quantity]
@@ -173,27 +185,31 @@ def _differences(comparison: Comparison) -> Table:
                 if estimate.value is not None:
                     known.append(estimate.value)
         title, length = _title(comparison, quantity, known)
-        if quantity == "quality":
-            digits = 3
-        else:
+        digits = 3
+        if quantity != "quality":
             digits = decimals([value / length for value in known])
         for row in rows:
-            bar, change = figure_data.bar(row.key), _cell(row.change, 3)
-            values = [
-                _cell(estimate.scaled(1 / length), digits) for estimate in row.values
-            ]
+            before, after = row.values
+            judged = verdict(row, comparison)
             if row.why_not:
-                judged = f"not compared [{footnotes.index(f'{row.why_not}.') + 1}]"
-            else:
-                judged = verdict(row, comparison)
-            cells.append((title, bar, *values, change, judged))
+                judged = f"not compared [{number_of[row.why_not]}]"
+            line = (
+                title,
+                figure_data.bar(row.key),
+                _cell(before.scaled(1 / length), digits),
+                _cell(after.scaled(1 / length), digits),
+                _cell(row.change, 3),
+                judged,
+            )
+            cells.append(line)
+    footnotes = tuple([f"{reason}." for reason in number_of])
     headings = (
         *headings_of("Quantity:", "Row:"),
         Heading(comparison.first.name),
         Heading(comparison.second.name),
         *headings_of("Change (ratio; of quality: difference)", "Verdict:"),
     )
-    return Table(headings, tuple(cells), footnotes=tuple(footnotes), name="differences")
+    return Table(headings, tuple(cells), footnotes=footnotes, name="differences")
 
 
 def _cell(estimate: Estimate, digits: int) -> Cell:

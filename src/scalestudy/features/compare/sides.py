@@ -33,7 +33,9 @@ class Side:
     def timed(self, key: Key) -> bool:
         """Return whether the row's times are meaningful: workers neither oversubscribed nor virtual."""
         runs = self.runs(key)
-        return bool(runs) and not why_oversubscribed(runs) and not is_virtual(runs)
+        if not runs:
+            return False
+        return not why_oversubscribed(runs) and not is_virtual(runs)
 
 
 Difference = tuple[str, str, str]
@@ -52,8 +54,12 @@ def unlike(
     withheld = first.withheld | second.withheld
     found = []
     for name in dict.fromkeys((*ours, *theirs)):
-        before, after = _text_of(ours, name), _text_of(theirs, name)
-        if name not in withheld and before != after:
+        # What was withheld counts neither as equal nor as different.
+        if name in withheld:
+            continue
+        before = _text_of(ours, name)
+        after = _text_of(theirs, name)
+        if before != after:
             found.append((name, before, after))
     return found
 

@@ -1,9 +1,9 @@
 """Inspect a data set before training: how its source was read, its classes and sizes, and warnings."""
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +101,53 @@ class Inspection:
         # Without them before `asdict`, which copies every array.
         fields = asdict(replace(self, pictures=[]))
         del fields["pictures"]
-        fields["sizes"] = []
+        sizes = []
         for (height, width), images, first in self.sizes:
-            fields["sizes"].append(
-                {"height": height, "width": width, "images": images, "first": first}
-            )
+            size = {"height": height, "width": width, "images": images, "first": first}
+            sizes.append(size)
+        fields["sizes"] = sizes
         return fields
+
+
+@dataclass
+class _Seen:
+    """What is kept of images and targets, each of which is read once.
+
+    Attributes:
+        alike: Rows by the digest of their image.
+        labels: Number of pixels, or of samples with classes, by class.
+        samples_of: Number of samples by split ("" for none) and class.
+        empty: Rows of masks without any labelled pixel.
+        chosen: Rows to be pictured.
+    """
+
+    alike: dict[bytes, list[int]] = field(default_factory=dict)
+    labels: Counter[int] = field(default_factory=Counter)
+    samples_of: Counter[tuple[str, int]] = field(default_factory=Counter)
+    empty: list[int] = field(default_factory=list)
+    chosen: dict[int, Sample] = field(default_factory=dict)
+
+    def add(
+        self,
+        row: int,
+        image: Array,
+        target: Array | int,
+        split: str,
+        kind: Kind,
+    ) -> None:
+        """Count a row's labels, and compare its image with those before."""
+        # Shape and type as well: images of other sizes may have the same bytes.
+        digest = hashlib.sha256(repr((image.shape, image.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(image).data)
+        self.alike.setdefault(digest.digest(), []).append(row)
+        of_row = np.bincount(np.asarray(target).ravel())
+        present = np.flatnonzero(of_row).tolist()
+        for label in present:
+            self.labels[label] += int(of_row[label])
+            self.samples_of[split, label] += 1
+        # Class 0 of masks is the background.
+        if kind == "masks" and not set(present) - {0, IGNORE}:
+            self.empty.append(row)
 
 
 def inspect_data(
@@ -143,44 +184,39 @@ def inspect_data(
     # Spread over the whole set, whose rows are often sorted by class.
     spread = np.linspace(0, count - 1, min(samples, count))
     pictured = set(spread.round().astype(int).tolist())
-    chosen: dict[int, Sample] = {}
-    alike: dict[bytes, list[int]] = defaultdict(list)
-    labels = Counter[int]()
-    samples_of = Counter[tuple[str, int]]()
-    empty: list[int] = []
+    seen = _Seen()
     with (listener or Listener()).progress(f"Looking at {data.source}") as on_progress:
         for row, (image, target) in enumerate(source.rows()):
-            digest = hashlib.sha256(repr((image.shape, image.dtype.str)).encode())
-            digest.update(np.ascontiguousarray(image).data)
-            alike[digest.digest()].append(row)
-            of_row = np.bincount(np.asarray(target).ravel())
-            present = np.flatnonzero(of_row).tolist()
-            for label in present:
-                labels[label] += int(of_row[label])
-                samples_of[split_of[row], label] += 1
-            if source.kind == "masks" and not set(present) - {0, IGNORE}:
-                empty.append(row)
+            seen.add(row, image, target, split_of[row], source.kind)
             if row in pictured:
-                chosen[row] = image, target
+                seen.chosen[row] = image, target
             on_progress(row + 1, count)
-    splits = {split: split_of.count(split) for split in SIDES if split in split_of}
-    classes = _classes(source.class_names(), labels, samples_of, list(splits))
+    splits = {}
+    for split in SIDES:
+        if split in split_of:
+            splits[split] = split_of.count(split)
+    classes = _classes(source.class_names(), seen, list(splits))
     size_of = contents.sizes or [contents.input_shape[:2]] * count
     sizes = []
     for size, images in Counter(size_of).most_common():
-        sizes.append((size, images, names[size_of.index(size)]))
+        first = size_of.index(size)
+        sizes.append((size, images, names[first]))
     labelled = []
     for name, split in zip(names, split_of, strict=True):
-        labelled.append(f"{name} ({split})" if split else name)
-    across, within = _copies(alike.values(), labelled, split_of, contents.groups)
-    warnings = _warnings_of(classes, across, within, [labelled[row] for row in empty])
+        if split:
+            labelled.append(f"{name} ({split})")
+        else:
+            labelled.append(name)
+    across, within = _copies(seen.alike.values(), labelled, split_of, contents.groups)
+    empty = [labelled[row] for row in seen.empty]
+    warnings = _warnings_of(classes, across, within, empty)
     for doubt in findings_of(source).doubts:
         warnings.append(DataWarning(doubt.name, doubt.title, doubt.action))
     if len(sizes) > 1 and not data.image_size and not data.tile:
         warnings.append(_sizes_differ(sizes, source.kind))
     class_names = [of_class.name for of_class in classes]
     shown = []
-    for row, (image, target) in sorted(chosen.items(), key=lambda item: item[0]):
+    for row, (image, target) in sorted(seen.chosen.items(), key=lambda item: item[0]):
         shown.append(_picture(names[row], image, target, class_names))
     return Inspection(
         source=str(data.source),
@@ -201,40 +237,32 @@ def _facts(data: DataSettings, source: Source, contents: Contents) -> dict[str, 
     groups = ""
     if contents.groups:
         groups = f"{len(set(contents.groups)):,}, which a split keeps whole"
+    left_out = map(str, findings.left_out)
     facts = {
         "Type": _TYPES[source.kind],
         "Understood": findings.understood,
         "Files": contents.formats or "",
         "Groups": groups,
         "Split": _split(data, set(contents.given)),
-        "Remarks": "; ".join([*findings.remarks, *map(str, findings.left_out)]),
+        "Remarks": "; ".join([*findings.remarks, *left_out]),
     }
     return {heading: text for heading, text in facts.items() if text}
 
 
 def _classes(
-    names: Sequence[str],
-    labels: Counter[int],
-    samples_of: Counter[tuple[str, int]],
-    splits: list[str],
+    names: Sequence[str], seen: _Seen, splits: Sequence[str]
 ) -> list[ClassCount]:
-    """Return the frequency of each class.
-
-    Args:
-        names: Names of the classes.
-        labels: Number of pixels, or of samples with classes, by class.
-        samples_of: Number of samples by split ("" for none) and class.
-        splits: Splits that the source gives.
-    """
+    """Return the frequency of each class; `splits` are those that the source gives."""
     # Labels beyond the classes, as the value to ignore, are not counted.
-    total = sum(labels[index] for index in range(len(names)))
+    total = sum(seen.labels[index] for index in range(len(names)))
     classes = []
     for index, name in enumerate(names):
-        samples = sum(samples_of[split, index] for split in ("", *SIDES))
-        by_split = {split: samples_of[split, index] for split in splits}
-        classes.append(
-            ClassCount(name, samples, labels[index] / max(total, 1), by_split)
-        )
+        share = seen.labels[index] / max(total, 1)
+        samples = sum(seen.samples_of[split, index] for split in ("", *SIDES))
+        by_split = {}
+        for split in splits:
+            by_split[split] = seen.samples_of[split, index]
+        classes.append(ClassCount(name, samples, share, by_split))
     return classes
 
 
@@ -253,12 +281,15 @@ def _copies(
     groups: Sequence[str] | None,
 ) -> tuple[list[str], list[str]]:
     """Return images with equal pixels: in several splits, and in one split but not in one group."""
-    across, within = [], []
+    across = []
+    within = []
     for rows in alike:
-        shown = " = ".join(names[row] for row in rows)
         splits = {split_of[row] for row in rows}
         # A split keeps a group whole, so its copies stay on one side.
-        separable = {groups[row] if groups else str(row) for row in rows}
+        separable = set(map(str, rows))
+        if groups:
+            separable = {groups[row] for row in rows}
+        shown = " = ".join([names[row] for row in rows])
         if len(splits) > 1:
             across.append(shown)
         elif len(separable) > 1:
@@ -273,11 +304,14 @@ def _warnings_of(
     empty: list[str],
 ) -> list[DataWarning]:
     missing = []
+    # A class that no training sample has is never predicted.
+    untrained = False
     for count in classes:
         without = [split for split, samples in count.splits.items() if not samples]
         if without:
             missing.append(f"{count.name} ({', '.join(without)})")
-    untrained = any(count.splits.get("train") == 0 for count in classes)
+        if "train" in without:
+            untrained = True
     found = (
         (
             "duplicate-across-splits",
@@ -318,7 +352,10 @@ def _warnings_of(
 
 def _sizes_differ(sizes: Sequence[tuple[Size, int, str]], kind: Kind) -> DataWarning:
     (height, width), _, _ = sizes[0]
-    tiles = ", or `tile`, which cuts them" if kind == "masks" else ""
+    tiles = ""
+    # An image with one class has no class in each of its tiles.
+    if kind == "masks":
+        tiles = ", or `tile`, which cuts them"
     return DataWarning(
         "sizes-differ",
         f"{len(sizes)} sizes of images, while a model needs one",
@@ -340,7 +377,8 @@ def _picture(
     counts = np.bincount(target.ravel(), minlength=256)
     shares = []
     for index in np.flatnonzero(counts[:IGNORE]):
-        shares.append(f"{classes[index]}: {counts[index] / target.size:.1%}")
+        share = counts[index] / target.size
+        shares.append(f"{classes[index]}: {share:.1%}")
     labelled = ", ".join(shares) or "nothing labelled"
 
     overlay = pictures.within(pictures.overlay(rgb, target), SIDE)

@@ -49,14 +49,14 @@ def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
     yield Items((*lines, samples))
     yield Section("Warnings", tuple(_warnings(inspection.warnings)))
     if pictured and inspection.pictures:
-        yield Section("Samples", (Photos(tuple(map(_photo, inspection.pictures))),))
+        photos = tuple(map(_photo, inspection.pictures))
+        yield Section("Samples", (Photos(photos),))
     yield Section("Classes", (_class_table(inspection),))
     rows = []
     for (height, width), count, first in inspection.sizes[:MOST_SIZES]:
         rows.append((f"{height} x {width}", f"{count:,}", first))
-    if len(rows) == len(inspection.sizes):
-        title = "Sizes"
-    else:
+    title = "Sizes"
+    if len(rows) < len(inspection.sizes):
         title = f"Most frequent of {len(inspection.sizes)} sizes"
     headings = headings_of("Height x width", "Images", "First of them:")
     yield Section(title, (Table(headings, tuple(rows)),))
@@ -66,7 +66,9 @@ def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
     if not warnings:
         yield Paragraph("None.")
     for warning in warnings:
-        mark = "Serious: " if warning.serious else ""
+        mark = ""
+        if warning.serious:
+            mark = "Serious: "
         yield Paragraph(f"{mark}{warning.title}. {warning.action}")
         named = list(warning.samples[:MOST_SAMPLES])
         more = len(warning.samples) - MOST_SAMPLES
@@ -77,7 +79,9 @@ def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
 
 
 def _class_table(inspection: Inspection) -> Table:
-    splits = list(inspection.classes[0].splits) if inspection.classes else []
+    splits: list[str] = []
+    if inspection.classes:
+        splits = list(inspection.classes[0].splits)
     words = ("Samples", "Share")
     if inspection.kind == "masks":
         words = ("In masks of", "Of pixels")
@@ -91,13 +95,13 @@ def _class_table(inspection: Inspection) -> Table:
 def _photo(picture: SamplePicture) -> Photo:
     images = [(pictures.png(picture.image), f"Sample {picture.name}: {picture.about}")]
     if picture.overlay is not None:
-        images.append(
-            (pictures.png(picture.overlay), "The same with its mask laid over it")
-        )
+        overlay = pictures.png(picture.overlay)
+        images.append((overlay, "The same with its mask laid over it"))
     return Photo(f"{picture.name}: {picture.about}", tuple(images))
 
 
 def _share(count: ClassCount) -> str:
+    # A rare class must not look like one that is nowhere.
     if count.share >= 0.001 or not count.share:
         return f"{count.share:.1%}"
     return f"{count.share:.2g}"
