@@ -201,12 +201,7 @@ def inspect_data(
     for size, images in Counter(size_of).most_common():
         first = size_of.index(size)
         sizes.append((size, images, names[first]))
-    labelled = []
-    for name, split in zip(names, split_of, strict=True):
-        if split:
-            labelled.append(f"{name} ({split})")
-        else:
-            labelled.append(name)
+    labelled = _with_splits(names, split_of)
     across, within = _copies(seen.alike.values(), labelled, split_of, contents.groups)
     empty = [labelled[row] for row in seen.empty]
     warnings = _warnings_of(classes, across, within, empty)
@@ -229,6 +224,17 @@ def inspect_data(
         warnings=warnings,
         pictures=shown,
     )
+
+
+def _with_splits(names: Sequence[str], split_of: Sequence[str]) -> list[str]:
+    """Return the names of samples, each with its split if the source gives one."""
+    labelled = []
+    for name, split in zip(names, split_of, strict=True):
+        if split:
+            labelled.append(f"{name} ({split})")
+        else:
+            labelled.append(name)
+    return labelled
 
 
 def _facts(data: DataSettings, source: Source, contents: Contents) -> dict[str, str]:
