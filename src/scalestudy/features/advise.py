@@ -109,6 +109,7 @@ def _measured(findings: Findings) -> list[Candidate]:
     candidates = []
     for row in findings.rows:
         price = decision.prices.get(row.key)
+        # No goal makes up for a lost quality: what the decision refuses is not advised for a deadline either.
         if price is None or row.key not in decision.sound:
             continue
         seconds = price.seconds

@@ -77,6 +77,7 @@ def picture(
     at_once = launcher_of(folder.study).detached
     left = remaining(overview.points, elapsed, at_once=at_once)
     details: list[Text] = []
+    # Two lines each: hundreds of running points would leave no line for the table.
     for status in running[:MOST_RUNS]:
         details += _details(status)
     lines = height - len(details) - HEADING - 1

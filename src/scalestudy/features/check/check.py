@@ -89,10 +89,12 @@ def check(
             unknown[0],
             "Correct it.",
         )
+    # After Ctrl-C, the job goes on, and its report is read from its folder later.
     if what is not None and (Path(what) / PLAN_FILE).exists():
         return read_report(Path(what))
     about = subject(what)
     _refuse_contradictions(about, options)
+    # Only the hosts say how many GPUs and cores they have.
     if about.study is not None and about.on_hosts:
         on_progress("Asking the hosts")
         about = replace(about, points=HOSTS.points(about.study, Options(about.base)))

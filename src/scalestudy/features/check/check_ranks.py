@@ -128,6 +128,7 @@ def check_rank(path: Path, placement: Placement) -> int:
     """
     plan = CheckPlan.model_validate_json((path / PLAN_FILE).read_bytes())
     exchange = Exchange(path)
+    # Slurm requeues a job after the loss of a node, and the ranks would read the assignments of its first start.
     if exchange.facts_path(placement.rank).exists():
         raise RunError(
             "a check that is started once",
@@ -138,6 +139,7 @@ def check_rank(path: Path, placement: Placement) -> int:
     exchange.write_facts(rank.facts())
     try:
         if placement.rank == 0:
+            # Rank 0 takes part in the trials that it leads. They are children of this process, and end with it.
             threading.Thread(target=rank.follow, daemon=True).start()
             report = lead(exchange, plan, placement)
             write_atomically(path / REPORT_FILE, report.model_dump_json(indent=1))
@@ -270,6 +272,7 @@ class _Rank:
         log = self._exchange.log(number, rank)
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab", opener=without_following) as output:
+            # -P keeps the current folder, whose modules could take the place of ours, out of `sys.path`.
             self._trial = subprocess.Popen(
                 [
                     sys.executable,
@@ -279,6 +282,7 @@ class _Rank:
                     json.dumps(what),
                 ],
                 env=variables,
+                # It ends when this is closed: another rank may still read its part of the last sum.
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -104,6 +104,7 @@ def report_failure(
 
 def merge(lines: Iterable[Line]) -> list[Line]:
     """Sort lines by topic, and merge equal lines of several hosts."""
+    # Nodes that agree are one line, however many they are.
     places: dict[Line, dict[str, None]] = {}
     for line in lines:
         anywhere = line.model_copy(update={"where": ""})

@@ -85,6 +85,8 @@ def unpaired_because(first: Side, second: Side) -> str | None:
             withheld.append(key)
     if withheld:
         return f"not known of both are {', '.join(withheld)}"
+    # A seed is one split and one start only where task, data and training are equal. What changes the speed alone,
+    # or where prepared data lie, changes neither.
     unlike = []
     for key, *_ in setting_differences(first, second):
         if key.startswith(_ONLY_SPEED):

@@ -104,6 +104,7 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
             "none",
             "Sweep numbers of workers from 2 up to that of the machine's cores or GPUs.",
         )
+    # Of the largest points, the one with the first seed comes last.
     by_size = sorted(several, key=lambda point: (point.workers, -point.seed))
     choice = findings.advice.choice
     if choice:

@@ -67,8 +67,10 @@ def diagnose(
     """
     point = plan.point
     study = StudyFolder.open(plan.target)
+    # A run of the study would take the cores on which its point is measured.
     with study.lock():
         folder = make_diagnosis_folder(study.path, point.name)
+        # Times of an earlier diagnosis must not be read with those of this one.
         shutil.rmtree(folder / "ablations", ignore_errors=True)
         measured = measure_rounds(
             point,
@@ -236,6 +238,7 @@ def _attempt(
     Raises:
         RunError: If a process fails.
     """
+    # Counted before and after: the kernel's out-of-memory killer leaves no message in the process that it ends.
     kills = oom_kills()
     place = runs[0].point().environment
     started = [started_in(place, command) for command in commands]

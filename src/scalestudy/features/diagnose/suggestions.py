@@ -55,12 +55,14 @@ def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
         share = part.share
         if part.name == "input":
             share = diagnosis.input
+        # A part whose interval reaches zero may be nothing.
         if share.value < LEAST or (share.low or 0) <= 0:
             continue
         for setting, why in _against(part.name, diagnosis):
             reduced = share.value
             if setting.startswith("train.batch_size"):
                 reduced = 0.5 * share.value
+            # Without the bound, a part of all of the time would promise an infinite gain.
             most = 1 / (1 - min(reduced, 0.99))
             suggested.append(Suggestion(part.name, share.value, setting, why, most))
     suggested.sort(key=lambda suggestion: (-suggestion.most, -suggestion.share))

@@ -34,6 +34,7 @@ def about(findings: Findings) -> list[str]:
     ]
     bases: dict[Basis, None] = {}
     for row in findings.rows:
+        # Rows may differ in what is known of them, so each basis is named once.
         if row.source and row.speed.steady.value:
             bases[row.basis] = None
     for basis in bases:

@@ -220,6 +220,7 @@ def find_columns(
     free = [name for name in header if name not in given.values()]
     columns = {}
     for role in NAMES:
+        # The user's word goes before the names, and a column that it names has no second role.
         column = given.get(role) or _named(role, free)
         if column is not None:
             columns[role] = ImportedColumn(column, _factor(column, role))
@@ -384,6 +385,7 @@ def find_quality(
         UserError: As in `quality_column`, or the metric's direction is unknown.
     """
     asked = options.metric
+    # A column of that name goes before one that is called `quality`.
     names_column = asked is not None and columns_of_metric(header, asked)
     if "quality" not in columns or names_column:
         quality = quality_column(header, asked)

@@ -135,6 +135,7 @@ def _tell_sources_apart(runs: list[Run]) -> tuple[list[Run], list[str]]:
     for run in runs:
         study = studies[_file(run)]
         holders[key_of_run(run)].add(study)
+    # Runs of a table and of logs, or of two tables, are no repeats: a mean over them would be of two studies.
     if any(len(several) > 1 for several in holders.values()):
         for place, run in enumerate(runs):
             swept = {**run.result.swept, SOURCE: studies[_file(run)]}

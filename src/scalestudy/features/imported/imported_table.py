@@ -220,6 +220,7 @@ def _complete(
             seen,
             "Rename the file, or leave out --workers.",
         )
+    # What a file's name states goes before the options, which are for files whose names state nothing.
     defaults |= stated
     if "workers" not in columns and defaults["workers"] is None:
         if kind == "epoch":

@@ -179,6 +179,7 @@ def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], s
         # A run without arguments counts as one with empty ones.
         values = [point.swept.get(name, "") for point in known]
         other[name] = _distinct(values)
+    # No grid: the study's points are those that have been launched.
     sweep = SweepSettings(
         strategy=tuple(_distinct([point.strategy for point in known])),
         workers=tuple(sorted({point.workers for point in known})),

@@ -196,6 +196,7 @@ class Recording:
             samples=samples,
             loss=_mean_loss(by_rank),
             train_seconds=seconds,
+            # What an epoch takes beside its steps: the evaluation, and whatever else the script does.
             evaluation_seconds=by_rank[0].wall - by_rank[0].seconds,
             elapsed_training_seconds=before + seconds,
             validation=combine_metrics(qualities),

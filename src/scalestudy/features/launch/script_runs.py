@@ -380,6 +380,7 @@ def run_script(script: Script, on_note: OnNote) -> None:
                 f"Oversubscribed: {point.oversubscribed}; it will be slower than it could be."
             )
         write_point(folder / "point.json", point)
+        # Counted before and after: the kernel's out-of-memory killer leaves no message in the process that it ends.
         kills = oom_kills()
         try:
             started = commands(script, run, port, cpus, environment)

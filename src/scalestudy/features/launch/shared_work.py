@@ -99,6 +99,7 @@ def find_grown(
     """Return whether the epochs of two runs grow with their workers, so that each worker reads everything."""
     if workers == other_workers or not samples or not other_samples:
         return False
+    # In either direction: the run with fewer workers may be the later one.
     grown = (samples / other_samples) / (workers / other_workers)
     return abs(grown - 1) <= NEAR
 

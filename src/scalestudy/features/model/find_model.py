@@ -131,6 +131,7 @@ def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:
             f"{run.path}, without it",
             "Run the study again.",
         )
+    # What such a task reads may be no image: only its own code can give its model samples.
     if record.kind == "custom":
         raise UserError(
             "a model of images with masks or classes",

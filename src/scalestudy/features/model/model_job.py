@@ -101,6 +101,7 @@ def compute(
             "Run this where training runs: in a job, in a container, or in the environment of"
             f" {engine.label}, with --environment DIR.",
         )
+    # An empty list hides all GPUs; None would leave them visible.
     gpus: Sequence[str] | None = []
     if job.device == "gpu":
         visible = visible_gpus(os.environ)
@@ -113,6 +114,7 @@ def compute(
     if environment:
         python = python_of(environment)
         variables = variables_of(environment, variables)
+    # In a file, since a job may name more images than a command line holds.
     with (
         listener.progress(title, total) as on_progress,
         tempfile.NamedTemporaryFile("w") as file,

@@ -93,6 +93,7 @@ def _refuse_out(wanted: Wanted, items: Sequence[ImageItem]) -> None:
             f"{out}, which is a file",
             "Name another with --out.",
         )
+    # Links are resolved: two names may mean one folder.
     real = Path(os.path.realpath(out))
     files = [item.file for item in items]
     for name in [*wanted.images, *files]:
@@ -123,6 +124,7 @@ def _begin(out: Path, model: FoundModel) -> None:
             shutil.rmtree(out / name, ignore_errors=True)
         (out / TABLE).unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
+    # Until all results are written, the mark says that they are not complete.
     _mark(out, model, complete=False)
 
 

@@ -49,6 +49,7 @@ class Panel(BaseModel):
     """What hours are counted for: each worker's device, or whole nodes."""
     charge: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     """Units charged for an hour of the base; `--charge` overrides it."""
+    # Calls change: a page without its sources could not be checked.
     sources: Annotated[tuple[PanelSource, ...], Field(min_length=1)]
     assumed: tuple[str, ...] = ()
     """Assumptions of this profile that the sources do not state."""

@@ -30,6 +30,7 @@ def weak_scaling(subject: ProposalSubject) -> list[WeakPoint]:
     Communications of the ACM 31, 1988).
     """
     rates = subject.findings.measures.rate
+    # By variant: rows that also differ in a swept value would show its effect, too.
     by_variant: dict[str, list[Row]] = {}
     for row in subject.findings.rows:
         if row.strategy != subject.row.strategy or row.oversubscribed:

@@ -37,6 +37,7 @@ def seconds_to_settle(
     if verdict.needed is None or verdict.reference is None:
         return None
     seconds = 0.0
+    # A row is compared within seeds, so its reference is trained on the same ones.
     for recipe in recipes:
         if recipe.workers not in (row.workers, verdict.reference.workers):
             continue
