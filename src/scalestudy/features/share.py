@@ -222,7 +222,9 @@ class _Stripped:
         fields = {field: getattr(rank, field) for field in RANK}
         fields |= {
             "host": self._hosts[rank.host],
+            # Ids of processes are left out, but a record needs one.
             "pid": 0,
+            # How many cores, not which.
             "cpus": list(range(len(rank.cpus))),
             "versions": _plain_entries(rank.versions),
             "build": _plain_entries(rank.build),

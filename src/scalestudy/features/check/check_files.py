@@ -213,6 +213,7 @@ class Exchange:
         begin within `slack` seconds more has stopped responding: it is left out.
         """
         began = time.monotonic()
+        # Of each rank that has not ended: how many events it has written, and when the last of them was seen.
         heard = dict.fromkeys(range(size), (0, began))
         answers: dict[int, RankAnswer] = {}
         while heard:

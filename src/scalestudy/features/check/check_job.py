@@ -85,6 +85,7 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
     """Check whether Slurm would accept the study's jobs, with `sbatch --test-only`, which submits nothing."""
     lines: list[Line] = []
     with tempfile.TemporaryDirectory(prefix="scalestudy-check-") as folder:
+        # Points with the same layout are one question to Slurm.
         for shape in dict.fromkeys(layouts):
             script = _write_script(Path(folder), site, point, shape)
             nodes = f"{shape.nodes} {plural('node', shape.nodes)}"

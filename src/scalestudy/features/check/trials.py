@@ -66,6 +66,7 @@ def lead(exchange: Exchange, plan: CheckPlan, placement: Placement) -> Report:
         # Every trial imports the framework anew, and that time does not count as stalling.
         imports = [one.build["seconds"] for one in builds.values() if one.build]
         slowest = max(imports, default=0.0)
+        # All of them, also after one that failed: the report says which one works instead.
         for place, way in enumerate(ways, start=1):
             exchange.tell(f"{way.label}, {place} of {len(ways)} collectives")
             answers = ask(plan.limit + 2 * slowest, way.name)

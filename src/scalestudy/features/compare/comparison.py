@@ -198,6 +198,7 @@ def _obstacle(
     ]
     if quantity != "rate":
         checks.append(("samples processed", lambda run: run.result.samples_processed))
+    # A loss over other samples, or by other labels, is another quantity.
     if quantity == "quality":
         checks += [
             ("metric", _metric),

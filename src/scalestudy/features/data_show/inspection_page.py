@@ -70,6 +70,7 @@ def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
         if warning.serious:
             mark = "Serious: "
         yield Paragraph(f"{mark}{warning.title}. {warning.action}")
+        # Thousands of files may have one fault.
         named = list(warning.samples[:MOST_SAMPLES])
         more = len(warning.samples) - MOST_SAMPLES
         if more > 0:

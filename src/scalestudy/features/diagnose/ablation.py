@@ -294,6 +294,7 @@ class _Bench:
 
     def _calls(self, loader: Loader, global_batch: int) -> Generator[Call, None, None]:
         """Yield full calls endlessly. The order of samples is repeated, so that no epoch ends in a block."""
+        # A batch that is smaller, at the end of an epoch, would be compiled and timed as another one.
         order = epoch_order(self._split.train, self._point.seed, 0)
         rows = global_batch * loader.steps_per_call * (MOST + 2 * WARM)
         while True:

@@ -187,6 +187,7 @@ def jackknife(rounds: Sequence[RoundTimes], statistic: Statistic) -> IntervalRec
         kept = [*rounds[:left_out], *rounds[left_out + 1 :]]
         other = statistic(mean_times(kept))
         pseudo.append(count * value - (count - 1) * other)
+    # Pseudo-values are treated as independent values of the statistic, whose mean has Student's interval.
     reach = student(count - 1) * math.sqrt(variance(pseudo) / count)
     return IntervalRecord(
         value=value,

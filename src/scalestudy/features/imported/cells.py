@@ -94,6 +94,7 @@ def parse_rows(
                 if not _is_missing(cell):
                     values[role] = _value(role, cell, column.factor)
         except ValueError as error:
+            # Tables hold ERROR or OOM where a run failed: the row is named with its line, and the others count.
             skipped.append(f"{row.place}: {error}")
         else:
             parsed.append(ParsedRow(row, values))

@@ -12,6 +12,7 @@ from scalestudy.features.imported.file_rows import printable_name
 from scalestudy.util.errors import UserError
 
 _SAMPLES = "image images img imgs sample samples example examples token tokens sequence sequences item items"
+# Names as `normalise` writes them: `Images/sec` is images_sec, and `img/s/GPU` is img_s_gpu.
 _PER_SECOND = ("s", "sec", "second", "per_s", "per_sec", "per_second")
 _RATES = tuple(map("_".join, product(_SAMPLES.split(), _PER_SECOND)))
 _ONE = ("worker", "gpu", "device", "rank")
@@ -345,6 +346,7 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
             )
     else:
         candidates = _known_metrics(header)
+    # Of `accuracy` and `val_accuracy`, the second is of samples that were not trained on.
     fitting = list(filter(is_of_validation, candidates)) or candidates
     if len(fitting) > 1:
         action = f"Choose one: --metric {printable_name(fitting[0])}"

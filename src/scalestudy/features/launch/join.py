@@ -160,6 +160,7 @@ def start_of(variables: Mapping[str, str], modules: Mapping[str, Any]) -> Start:
         strategy = SCRIPT_STRATEGY
         if file:
             strategy = find_strategy(file).name
+    # One process has all workers under MirroredStrategy.
     workers = int(variables.get(WORKERS) or placement.size)
     device = variables.get(DEVICE)
     # Only `scalestudy launch` states the device.

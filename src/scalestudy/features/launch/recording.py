@@ -315,6 +315,7 @@ class Recording:
         at_end = [one.qualities for one in left]
         last |= combine_metrics(at_end)
         self._evaluated |= sum_denominators(at_end)
+        # The first metric that a script records is its quality.
         metric = next(iter(self._senses), "")
         sense = Sense(self._senses.get(metric), sense_of(metric).bounded)
         quality = last.get(metric)

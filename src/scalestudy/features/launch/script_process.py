@@ -90,8 +90,10 @@ def _meeting(placement: "Placement") -> Iterator[None]:
     from scalestudy.cluster.private_files import meeting_in, secret_set
     from scalestudy.features.launch.join import OUT
 
+    # Beside the results, since that folder is one that all nodes see.
     beside = Path(os.environ.get(OUT) or "studies/script").absolute().parent
     folder = beside / f".launch-{placement.port}"
+    # It holds the secret of the run.
     folder.mkdir(
         mode=0o700,
         parents=True,
@@ -112,6 +114,7 @@ def _run(
     placement: "Placement",
 ) -> int:
     sys.argv = [script, *arguments]
+    # As Python does for a script that it is called with; `runpy` does not.
     sys.path.insert(0, str(Path(script).resolve().parent))
     _set_environment(Path(script))
     try:

@@ -385,6 +385,7 @@ class Workers:
             self.finish()
         except ScalestudyError as error:
             print(f"scalestudy: {error}", file=sys.stderr, flush=True)
+            # `sys.exit` would have no effect here: Python has already chosen its exit code.
             os._exit(error.exit_code)
 
     def _on_error(

@@ -138,6 +138,7 @@ def write_gallery(
         UserError: If the data of the run no longer exist, or writing the page fails.
         RunError: If the process failed.
     """
+    # Before the work: a page that cannot be written would be noticed only after it.
     check_page_name(out)
     if out.is_dir() or not out.parent.is_dir():
         raise UserError(

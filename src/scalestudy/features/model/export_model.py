@@ -28,6 +28,7 @@ def export_trained_model(
         UserError: If the model cannot be written there, or in this format.
         RunError: If the process failed.
     """
+    # Refused before the work, and before anything is replaced.
     form = _form_of(model, out)
     _refuse(model, out, force=force)
     job = {"action": "export", "out": str(out.absolute()), "form": form}

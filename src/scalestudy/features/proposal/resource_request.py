@@ -49,6 +49,7 @@ def resource_request(
         single = "node"
     if base is None:
         return NODES
+    # Sites charge for other devices than those of the panel's profile: the user's factor counts.
     charge = options.charge or panel.charge
     seeds, seeds_from = _seeds(subject)
     unit, cores = _unit(subject, panel)

@@ -184,6 +184,7 @@ def _requested_row(named: list[Row], rows: Sequence[Row], choice: Key | None) ->
         if row.key == choice:
             return row
     advised = {row.strategy for row in rows if row.key == choice}
+    # Where only workers are named, of the strategy that the study advises.
     alike = [row for row in named if row.strategy in advised]
 
     def speed(row: Row) -> tuple[bool, float]:

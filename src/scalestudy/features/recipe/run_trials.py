@@ -94,6 +94,7 @@ class RecipePlan:
     @property
     def trainings(self) -> float:
         """Cost for one number of workers, in trainings of full length."""
+        # Each rung keeps the better half for trainings that are twice as long.
         half = max(KEPT, math.ceil(self.trials / 2))
         last = max(KEPT, math.ceil(self.trials / 4))
         trials = RUNGS[0] * self.trials + RUNGS[1] * half + SEEDS * last
