@@ -10,6 +10,8 @@ from scalestudy.report.document import Cell, Document, Heading, Paragraph, Table
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import ScalestudyError
 
+Line = tuple[str | Cell, ...]
+"""The cells of a study's row."""
 HEADINGS = (
     Heading("Study", numeric=False),
     Heading("Question", numeric=False),
@@ -19,21 +21,19 @@ HEADINGS = (
 )
 
 
-def lines_of(
-    studies: Sequence[Path], beside: Path
-) -> tuple[tuple[str | Cell, ...], ...]:
+def lines_of(studies: Sequence[Path], beside: Path) -> tuple[Line, ...]:
     """A row for each study, the newest first; links lead from the folder `beside` to the studies' pages."""
     lines = [_line(study, beside) for study in studies]
     lines.sort(key=_when, reverse=True)
     return tuple(lines)
 
 
-def _when(line: tuple[str | Cell, ...]) -> str:
+def _when(line: Line) -> str:
     """Return when the last run of a study's row ended; ISO dates sort as texts."""
     return str(line[-1])
 
 
-def index_document(name: str, lines: tuple[tuple[str | Cell, ...], ...]) -> Document:
+def index_document(name: str, lines: tuple[Line, ...]) -> Document:
     """The page of these rows."""
     words = "Choices are those of each study's own report, which its name opens where it has been written."
     table = Table(HEADINGS, lines, name="studies", sortable=True)
@@ -45,7 +45,7 @@ def index_document(name: str, lines: tuple[tuple[str | Cell, ...], ...]) -> Docu
     )
 
 
-def _line(path: Path, beside: Path) -> tuple[str | Cell, ...]:
+def _line(path: Path, beside: Path) -> Line:
     try:
         folder = StudyFolder.open(path)
         overview = study_status(folder)
@@ -56,8 +56,10 @@ def _line(path: Path, beside: Path) -> tuple[str | Cell, ...]:
         return path.name, "", why, "", ""
     link = ""
     page = path / "report" / "report.html"
+    # Relative, so that studies and their index can be moved together.
     if page.exists():
-        link = Path(os.path.relpath(page.resolve(), beside.resolve())).as_posix()
+        relative = os.path.relpath(page.resolve(), beside.resolve())
+        link = Path(relative).as_posix()
     done = [status for status in overview.points if status.state == "done"]
     last = ""
     for run in findings.runs:

@@ -52,14 +52,20 @@ def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
         photos = tuple(map(_photo, inspection.pictures))
         yield Section("Samples", (Photos(photos),))
     yield Section("Classes", (_class_table(inspection),))
-    rows = []
-    for (height, width), count, first in inspection.sizes[:MOST_SIZES]:
-        rows.append((f"{height} x {width}", f"{count:,}", first))
     title = "Sizes"
-    if len(rows) < len(inspection.sizes):
+    if len(inspection.sizes) > MOST_SIZES:
         title = f"Most frequent of {len(inspection.sizes)} sizes"
+    yield Section(title, (_size_table(inspection),))
+
+
+def _size_table(inspection: Inspection) -> Table:
+    rows = []
+    for size, count, first in inspection.sizes[:MOST_SIZES]:
+        height, width = size
+        row = (f"{height} x {width}", f"{count:,}", first)
+        rows.append(row)
     headings = headings_of("Height x width", "Images", "First of them:")
-    yield Section(title, (Table(headings, tuple(rows)),))
+    return Table(headings, tuple(rows))
 
 
 def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
@@ -89,16 +95,20 @@ def _class_table(inspection: Inspection) -> Table:
     rows = []
     for count in inspection.classes:
         in_splits = [f"{count.splits[split]:,}" for split in splits]
-        rows.append((count.name, f"{count.samples:,}", _share(count), *in_splits))
-    return Table(headings_of("Class:", *words, *splits), tuple(rows))
+        samples = f"{count.samples:,}"
+        rows.append((count.name, samples, _share(count), *in_splits))
+    headings = headings_of("Class:", *words, *splits)
+    return Table(headings, tuple(rows))
 
 
 def _photo(picture: SamplePicture) -> Photo:
-    images = [(pictures.png(picture.image), f"Sample {picture.name}: {picture.about}")]
+    caption = f"{picture.name}: {picture.about}"
+    # A text for those who do not see the picture.
+    images = [(pictures.png(picture.image), f"Sample {caption}")]
     if picture.overlay is not None:
         overlay = pictures.png(picture.overlay)
         images.append((overlay, "The same with its mask laid over it"))
-    return Photo(f"{picture.name}: {picture.about}", tuple(images))
+    return Photo(caption, tuple(images))
 
 
 def _share(count: ClassCount) -> str:

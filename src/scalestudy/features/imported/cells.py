@@ -20,6 +20,8 @@ LEAST, MOST = 1e-9, 1e15
 _CLOCK_TIME = re.compile(r"(?:(\d{1,4})-)?(\d{1,4}):([0-5]\d):([0-5]\d(?:\.\d+)?)")
 _IN_THOUSANDS = re.compile(r"\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,})")
 """`1,234.5` and `1,234,567`; not `1,234`, which may have a decimal comma."""
+PointKey = tuple[Any, ...]
+"""Strategy, workers and seed of a row, and what else tells rows apart."""
 
 
 @dataclass
@@ -35,21 +37,23 @@ class ParsedRow:
         return self.row.cells.get(name)
 
     @property
-    def point(self) -> tuple[Any, ...]:
+    def point(self) -> PointKey:
         """Identifies rows that are repeats or epochs, so far as it is known."""
+        values = self.values
         return (
-            self.values.get("strategy"),
-            self.values.get("workers"),
-            self.values.get("seed"),
+            values.get("strategy"),
+            values.get("workers"),
+            values.get("seed"),
         )
 
 
 def by_point(rows: Sequence[ParsedRow]) -> list[list[ParsedRow]]:
     """Group rows by strategy, workers, seed and swept values, in order."""
-    groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
+    groups: dict[PointKey, list[ParsedRow]] = defaultdict(list)
     for row in rows:
         settings = map(repr, row.swept.items())
-        groups[*row.point, *settings].append(row)
+        point = (*row.point, *settings)
+        groups[point].append(row)
     return list(groups.values())
 
 
@@ -57,10 +61,11 @@ def by_point_and_cells(
     rows: Sequence[ParsedRow], names: Sequence[str]
 ) -> list[list[ParsedRow]]:
     """Group rows by strategy, workers, seed and the texts of these columns, in order."""
-    groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
+    groups: dict[PointKey, list[ParsedRow]] = defaultdict(list)
     for row in rows:
         settings = [str(row.cell(name)) for name in names]
-        groups[*row.point, *settings].append(row)
+        point = (*row.point, *settings)
+        groups[point].append(row)
     return list(groups.values())
 
 
@@ -89,10 +94,7 @@ def parse_rows(
     for row in rows:
         values = dict(defaults)
         try:
-            for role, column in columns.items():
-                cell = row.cells.get(column.name)
-                if not _is_missing(cell):
-                    values[role] = _value(role, cell, column.factor)
+            values |= _values(row, columns)
         except ValueError as error:
             # Tables hold ERROR or OOM where a run failed: the row is named with its line, and the others count.
             skipped.append(f"{row.place}: {error}")
@@ -101,8 +103,20 @@ def parse_rows(
     return parsed, skipped
 
 
+def _values(row: ImportedRow, columns: Mapping[str, ImportedColumn]) -> dict[str, Any]:
+    """Return the values of a row by role; raises `ValueError` with the reason if a cell is invalid."""
+    values = {}
+    for role, column in columns.items():
+        cell = row.cells.get(column.name)
+        if not _is_missing(cell):
+            values[role] = _value(role, cell, column.factor)
+    return values
+
+
 def _is_missing(cell: Any) -> bool:
-    return cell is None or str(cell).strip().lower() in MISSING
+    if cell is None:
+        return True
+    return str(cell).strip().lower() in MISSING
 
 
 def _value(role: str, cell: Any, factor: float) -> Any:
@@ -134,10 +148,11 @@ def _objection(role: str, number: float) -> str:
         return _objection_to_count(role, number)
     if isnan(number):
         return "which is not a number"
-    if role in POSITIVE and number <= 0:
-        return "which is not above 0"
-    if role in POSITIVE and not LEAST < number < MOST:
-        return "which is no plausible time or throughput"
+    if role in POSITIVE:
+        if number <= 0:
+            return "which is not above 0"
+        if not LEAST < number < MOST:
+            return "which is no plausible time or throughput"
     if role == "quality" and abs(number) > MOST:
         return f"beyond {MOST:g}"
     return ""

@@ -88,15 +88,14 @@ class Search:
             groups.append([RateTrial(rule, warmup) for rule in RULES])
         # If every trial diverged, smaller rates around any of them may learn.
         for trial in rank(scores) or list(scores):
-            # With few updates, a warm-up over a third of the training can beat one of 10 %.
-            warmups = (*WARMUPS, min(3 * trial.warmup, 1.0))
             groups.append(_with_rates(trial, 2, 1 / 2))
-            groups.append([replace(trial, warmup=warmup) for warmup in warmups])
+            groups.append(_with_warmups(trial))
             groups.append(_with_rates(trial, math.sqrt(2), math.sqrt(1 / 2)))
         for group in groups:
             untried: list[RateTrial] = []
             for trial in group:
-                if not self._is_among(trial, [*scores, *untried]):
+                known = [*scores, *untried]
+                if not self._is_among(trial, known):
                     untried.append(trial)
             if untried:
                 yield untried
@@ -113,7 +112,9 @@ class Search:
             if abs(octaves) >= 1 / 8:
                 continue
             # With Adam, "sqrt" scales its other settings, too: an equal rate is another training.
-            if rules_matter and (trial.rule == "sqrt") != (other.rule == "sqrt"):
+            by_root = trial.rule == "sqrt"
+            other_by_root = other.rule == "sqrt"
+            if rules_matter and by_root != other_by_root:
                 continue
             return True
         return False
@@ -121,6 +122,13 @@ class Search:
 
 def _with_rates(trial: RateTrial, *steps: float) -> list[RateTrial]:
     return [replace(trial, factor=trial.factor * step) for step in steps]
+
+
+def _with_warmups(trial: RateTrial) -> list[RateTrial]:
+    # With few updates, a warm-up over a third of the training can beat one of 10 %.
+    longer = min(3 * trial.warmup, 1.0)
+    warmups = (*WARMUPS, longer)
+    return [replace(trial, warmup=warmup) for warmup in warmups]
 
 
 def rank(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
