@@ -278,6 +278,7 @@ def _with_shorter_steps(findings: Findings, row: Candidate, share: float) -> flo
     whole = row.seconds.value or 0.0
     if not steps_of_epochs:
         return whole * share
+    # `part.steps` is of one epoch.
     epochs = findings.criteria.planned.epochs or runs[0].result.epochs or 1
     steps = epochs * sum(steps_of_epochs) / len(steps_of_epochs)
     return whole - min(whole, steps) * (1 - share)

@@ -11,13 +11,12 @@ import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.wording.verdicts import describe_verdict
 from scalestudy.features.proposal.facts import FACTS
-from scalestudy.features.proposal.page_parts import doublings
+from scalestudy.features.proposal.page_parts import doublings, doublings_part
 from scalestudy.features.proposal.panel import find_panel, shipped_panels
 from scalestudy.features.proposal.proposal_page import (
     MISSING,
     NO_RUN,
     ProposalPage,
-    _doublings,
     compose,
 )
 from scalestudy.features.proposal.subject import RequestOptions
@@ -265,9 +264,10 @@ def test_the_published_tables_hold_as_far_as_they_do():
         1.94,
         1.84,
     ]
-    assert "up to 12 workers." in _doublings(published, 1.5).blocks[0].text
+    assert "up to 12 workers." in doublings_part(published, 1.5).blocks[0].text
     assert (
-        "up to 2 workers; the next, to 4," in _doublings(published, 1.8).blocks[0].text
+        "up to 2 workers; the next, to 4,"
+        in doublings_part(published, 1.8).blocks[0].text
     )
 
 
@@ -282,11 +282,11 @@ def test_the_published_tables_hold_as_far_as_they_do():
 def test_each_doubling_is_judged_and_what_was_run_once_is_not_certain(
     seconds, seeds, cells
 ):
-    sentence, table = _doublings(subject(seconds, seeds), 1.5).blocks
+    sentence, table = doublings_part(subject(seconds, seeds), 1.5).blocks
     assert [row[2] for row in table.rows] == cells
     assert ("not certain" in sentence.text) == ("not certain" in cells[0])
 
 
 def test_without_any_doubling_it_says_which_counts_to_run():
-    (missing,) = _doublings(subject({1: 90.0, 3: 31.0}), 1.5).missing
+    (missing,) = doublings_part(subject({1: 90.0, 3: 31.0}), 1.5).missing
     assert "workers = [1, 2, 4]" in missing.remedy

@@ -158,6 +158,7 @@ def _by_queue(
         first = about.points[0]
     point = check_point(first, plan)
     shape = check_layout(point, site, options.nodes)
+    # What fails here is known without a place in the queue.
     lines = _login_lines(site, plan)
     if plan.wants("slurm"):
         shapes = [layout(each, site) for each in about.points]

@@ -53,6 +53,7 @@ LAG = 30.0
 def check_point(point: Point | None, plan: CheckPlan) -> Point:
     """Return a point with a process for each worker, based on the study's point if there is one."""
     across = engine_traits(plan.engine).across
+    # The study's strategy may hold all workers in one process, which would have no ranks to check.
     update = {
         "name": "check",
         "engine": plan.engine,
@@ -202,6 +203,7 @@ def _state(job: str) -> tuple[str, bool, Waiting | None]:
     """Return the job's state in words, whether it has ended, and why it waits."""
     try:
         view = SLURM.queue.ask([job])[job]
+    # A controller that is busy says nothing of the job, which may still run.
     except QueueUnreachable as error:
         return f"Slurm does not answer ({error.received})", False, None
     if view.unseen:

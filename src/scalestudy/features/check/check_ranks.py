@@ -74,6 +74,7 @@ def check_here(
     with (
         reserve.ports(size + 2) as port,
         reserve.cores(cores.granted(), size * plan.cpus_per_worker) as (cpus, _),
+        # A network of their own, as the processes of a local run have.
         reserve.private_run(size, private=size > 1) as private,
     ):
         commands = worker_commands(
@@ -208,6 +209,7 @@ class _Rank:
                 libraries=plan.libraries,
             )
         if plan.wants("folders"):
+            # Each node has a temporary folder of its own.
             folders = plan.folders | {tempfile.gettempdir(): "temporary"}
             for folder, purpose in folders.items():
                 lines.append(host_checks.judge_folder(here, folder, purpose))

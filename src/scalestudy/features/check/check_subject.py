@@ -130,7 +130,10 @@ def of_one_engine(
     note: OnText,
 ) -> CheckSubject:
     """Return the subject with the points of one engine only, in the environment that they name."""
-    engines = list(dict.fromkeys(point.engine for point in about.points))
+    points_of: dict[str, list[Point]] = {}
+    for point in about.points:
+        points_of.setdefault(point.engine, []).append(point)
+    engines = list(points_of)
     available = engines or engine_names()
     if engine is not None and engine not in available:
         expected = f"--engine with one of {', '.join(available)}"
@@ -140,7 +143,7 @@ def of_one_engine(
     others = [name for name in engines if name != engine]
     if others:
         note(f"Only {engine} is checked. Use --engine {others[0]} for the rest.")
-    points = [point for point in about.points if point.engine == engine]
+    points = points_of.get(engine, [])
     place = None
     if points:
         place = points[0].environment

@@ -57,6 +57,7 @@ def strategy_records() -> list[dict[str, Any]]:
             libraries.append(row.library)
         missing = engine.missing_software(libraries)
         for library in engine.libraries:
+            # Only what is installed is loaded, which takes seconds.
             if library.name == row.library and missing is None:
                 missing = refuse_unloadable(library)
         record = {

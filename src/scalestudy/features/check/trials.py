@@ -103,6 +103,7 @@ def judge_ranks(
         by_host.setdefault(fact.host, []).append(fact)
     missing = sorted(set(range(placement.size)) - set(facts))
     for rank in missing:
+        # The host of a rank that did not appear is known only where the launcher names all hosts.
         where = hosts[rank] or f"rank {rank}"
         seen = f"rank {rank} did not appear within {plan.start_limit:g} s"
         action = (

@@ -271,6 +271,7 @@ class _Bench:
         """Return the loader of a block's slices, and their global batch."""
         point = self._point
         replicas = self._joined.replicas
+        # A process that has not joined the others computes one worker's slice, or the batch of the one-worker run.
         worker = self._ablation.worker
         if worker is not None:
             workers = self._ablation.workers

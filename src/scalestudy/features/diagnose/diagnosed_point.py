@@ -56,6 +56,7 @@ def plan_diagnosis(
             f'{point.name} of launch.on = "{point.launch.on}"',
             f'Run the point with launch.on = "{DEFAULT_LAUNCHER}" on a node that holds all its workers.',
         )
+    # A study is data: its task file runs only if this user has trained with it, or names it.
     permitted = permit_point(_with_files(folder, point), permission)
     launcher(DEFAULT_LAUNCHER).refuse([permitted])
     refuse_open_ports([permitted])

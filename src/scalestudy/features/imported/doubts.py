@@ -69,6 +69,7 @@ def _growths(runs: Sequence[Run], *, per_worker: bool) -> list[float]:
         if per_worker:
             stated /= result.workers
         by_workers = series[result.strategy, repr(result.swept)]
+        # One run of each number of workers shows a growth.
         by_workers.setdefault(result.workers, stated)
     growths = []
     for by_workers in series.values():

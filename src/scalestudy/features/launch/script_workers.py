@@ -119,6 +119,7 @@ class Workers:
         for epoch in range(start, count):
             self.begin_epoch()
             yield epoch
+            # A loop that is left early does not come here: `finish` ends its epoch.
             self.end_epoch()
 
     def count(self, samples: int, loss: Any = None) -> None:
@@ -145,6 +146,7 @@ class Workers:
         counts.steps += 1
         counts.most = max(counts.most, rows)
         if loss is not None:
+            # As a sum over samples: the mean of batches would count those of a smaller last batch more.
             counts.loss = (counts.loss or 0.0) + self._session.scalar(loss) * rows
         self._session.mark()
         self.progress(counts.samples, counts.steps)

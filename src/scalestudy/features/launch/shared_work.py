@@ -59,6 +59,7 @@ def refuse_apart(strategy: str, workers: int, shares: Sequence[Share]) -> None:
             f"{group}: {_describe(shares)}",
             f"Write {line}; otherwise this is no scaling. See {GUIDE}.",
         )
+    # Processes that have joined may still all read the same samples.
     if len(shares) > 1 and _is_same_work(shares):
         line = traits(strategy).share_line
         raise RunError(

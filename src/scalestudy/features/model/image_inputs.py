@@ -98,6 +98,7 @@ def _named(files: Sequence[tuple[Path, Path]]) -> list[ImageItem]:
             names.append(below)
         else:
             names.append(name)
+    # Images of two folders may have one name with its suffix, too.
     for name, count in Counter(names).items():
         if count > 1:
             same = []

@@ -172,6 +172,7 @@ def _finish(
 def as_csv(lines: Sequence[dict[str, Any]], record: ModelRecord) -> str:
     """Return a row for each image: its class and probabilities, or its mask and the share of each class."""
     stream = io.StringIO()
+    # By itself, `csv` ends lines as Windows does.
     writer = csv.writer(stream, lineterminator="\n")
     masks = record.kind == "masks"
     if masks:

@@ -86,6 +86,7 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions) -> Propos
     blocks: list[Block] = []
     for title, parts in panel.sections():
         inner: list[Block] = []
+        # Without a finished run, the page still lists all that the panel asks for.
         for asks, template in parts:
             if subject:
                 content = _render(template, names)

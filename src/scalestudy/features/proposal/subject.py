@@ -71,6 +71,7 @@ class ProposalSubject:
             return ""
         decision = self.findings.advice.decision
         verdict = self.verdict
+        # Quality goes before time: no speed makes up for it.
         if verdict.seems_worse or verdict.failed:
             return f"its quality is or seems worse: {describe_verdict(verdict)}"
         prices = decision.prices or {}

@@ -196,6 +196,7 @@ def remarks(recipe: TunedRate) -> list[str]:
         if not isfinite(score):
             continue
         finite.append(score)
+        # What the rules reach as published, at their own rate.
         if trial.factor == 1:
             untuned.append(f"{describe_trial(trial)} {value(score)}")
     lines = []

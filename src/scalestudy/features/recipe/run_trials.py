@@ -115,12 +115,16 @@ def plan_recipe(
     """
     study = request.study
     engine = traits(study.sweep.strategy[0]).engine
-    rows = of_engine(engine)
+    names = []
+    untimed = []
+    for row in of_engine(engine):
+        names.append(row.name)
+        if not row.timed:
+            untimed.append(row.name)
     if not strategy:
         # A strategy without times is the one that computes all workers on one device.
-        untimed = [row.name for row in rows if not row.timed]
         strategy = untimed[0]
-    if strategy not in [row.name for row in rows]:
+    if strategy not in names:
         action = (
             "Choose one with --strategy; without it, one device computes all workers."
         )
@@ -220,6 +224,7 @@ def train_choice(
         RunError: A training failed.
     """
     listener = listener or Listener()
+    # Behind the seeds of the search, which favour its choice.
     first = planned.request.study.sweep.seed[0] + SEEDS
     listener.note(f"Workers: {workers}. The best is trained on {seeds} new seeds.")
     new = list(range(first, first + seeds))

@@ -58,7 +58,12 @@ def settle(
         RunError: A training failed.
     """
     settled = list(recipes)
-    while wanted := seeds_wanted(rows_by_workers(planned, settled), most):
+    # Each round of seeds is another look, so what is wanted next is known only after it.
+    while True:
+        judged = rows_by_workers(planned, settled)
+        wanted = seeds_wanted(judged, most)
+        if not wanted:
+            return settled
         for place, recipe in enumerate(settled):
             if recipe.workers in wanted and recipe.trial is not None:
                 runs = train_choice(
@@ -70,4 +75,3 @@ def settle(
                     options,
                 )
                 settled[place] = replace(recipe, runs=runs)
-    return settled
