@@ -132,6 +132,7 @@ def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
         blocks.append(_table(findings, [answer.best, *answer.others]))
     blocks.append(Paragraph(headline(findings, answer)))
     if answer.goal.deadline is None:
+        # A deadline is answered by a row; what speaks for the decision without one would mislead.
         if advice.cost:
             blocks.append(Paragraph(advice.cost))
         if advice.sentences:
@@ -218,6 +219,11 @@ def _only_rates(findings: Findings) -> bool:
     for row in findings.rows:
         if row.wall_seconds.value or row.training_seconds.value:
             return False
+    return _has_rates(findings)
+
+
+def _has_rates(findings: Findings) -> bool:
+    """Whether rows of unequal work are compared by the time of a sample."""
     prices = findings.advice.decision.prices.values()
     return any(price.basis == "rate" for price in prices)
 
@@ -286,8 +292,7 @@ def _with_shorter_steps(findings: Findings, row: Candidate, share: float) -> flo
 
 def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
     """Return these rows as the report shows them; where it shows rates, with the times of whole trainings."""
-    prices = findings.advice.decision.prices.values()
-    if any(price.basis == "rate" for price in prices):
+    if _has_rates(findings):
         return _table_of_times(findings, rows)
     keys = [row.key for row in findings.rows]
     advised = [keys.index(row.key) for row in rows]

@@ -49,6 +49,7 @@ def show(
                 started = time.monotonic()
                 # Points may have been added since.
                 folder = StudyFolder.open(path)
+                # Files that have not changed are not read again.
                 overview = study_status(folder, known=overview)
                 view = picture(folder, overview, table, console.height)
                 live.update(view, refresh=True)

@@ -282,6 +282,7 @@ def _refuse_contradictions(about: CheckSubject, options: CheckOptions) -> None:
 
 
 def _refuse_full(target: Path) -> None:
+    # Files of another check would be read as those of this one.
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(
             "an empty or a new folder",

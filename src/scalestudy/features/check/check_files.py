@@ -290,8 +290,7 @@ def _tail(log: Path) -> list[str]:
         lines = log.read_text(errors="replace").splitlines()
     except OSError:
         return []
-    stripped = [line.rstrip() for line in lines]
-    return list(filter(None, stripped))
+    return list(filter(None, map(str.rstrip, lines)))
 
 
 def write_plan(folder: Path, plan: CheckPlan) -> None:

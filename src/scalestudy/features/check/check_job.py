@@ -79,6 +79,7 @@ def check_layout(point: Point, site: Site, nodes: int | None) -> JobLayout:
     shape = layout(point, site)
     if nodes is not None:
         shape = replace(shape, nodes=nodes, tasks_per_node=-(-point.workers // nodes))
+    # A short job fits into gaps of a queue.
     return replace(shape, seconds=min(shape.seconds or SECONDS, SECONDS))
 
 

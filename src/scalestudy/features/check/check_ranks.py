@@ -112,6 +112,7 @@ def await_ranks(
         RunError: If they end without a report.
     """
     with ranks:
+        # Rank 0 writes the report: without it, there is nothing to wait for.
         while not ranks.ended(0) and not (folder / REPORT_FILE).exists():
             on_progress(Exchange(folder).progress())
             time.sleep(POLL)

@@ -379,6 +379,7 @@ def _supports(build: Mapping[str, Any], way: Collective) -> bool:
 
 def cause(tail: Sequence[str]) -> str:
     """Return the line that most likely shows the cause: the last exception's message, or the last line."""
+    # The last exception is the one that ended the process; those before it may have been handled.
     lines = [line.strip() for line in tail]
     causes = [line for line in lines if _CAUSE.match(line)]
     likely = causes or lines or ["no output"]

@@ -216,9 +216,8 @@ def bandwidth_line(
     smallest = sizes[0]
     largest = sizes[-1]
     where = _hosts(hosts)
-    latency = sum(answer.seconds[smallest] for answer in answers.values()) / ranks
-    seconds = sum(answer.seconds[largest] for answer in answers.values()) / ranks
-    algorithm = largest / seconds
+    latency = _mean_seconds(answers, smallest)
+    algorithm = largest / _mean_seconds(answers, largest)
     bus = algorithm * 2 * (ranks - 1) / ranks
     seen = (
         f"{way.name}: {bus / 1e9:.2f} GB/s on the bus ({algorithm / 1e9:.2f} by the algorithm) at "
@@ -233,6 +232,10 @@ def bandwidth_line(
             f"As slow as gigabit Ethernet: {faster}",
         )
     return report_pass("bandwidth", where, seen)
+
+
+def _mean_seconds(answers: Mapping[int, RankAnswer], size: int) -> float:
+    return sum(answer.seconds[size] for answer in answers.values()) / len(answers)
 
 
 def _gone(rank: int, host: str) -> Line:

@@ -151,9 +151,10 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
     # Differences of pairs are of both sides, so their spreads are moderated over both.
     everyone = [list(values)]
     if not paired:
-        of_first = [key for key in values if _side_of(key) == "0"]
-        of_second = [key for key in values if _side_of(key) == "1"]
-        everyone = [of_first, of_second]
+        by_side: dict[str, list[Key]] = {"0": [], "1": []}
+        for key in values:
+            by_side[_side_of(key)].append(key)
+        everyone = list(by_side.values())
     return build_measure(values, dict.fromkeys(values, scale), everyone, LINEAR), paired
 
 
@@ -288,6 +289,7 @@ def compare(first: Side, second: Side) -> Comparison:
             "Compare studies that train the same model on the same data.",
         )
     rows = tuple(compare_rows(first, second))
+    # One row may have another model by its swept value; where all have, the studies have.
     others = [row for row in rows if row.why_not.startswith("parameters of the model")]
     if rows and len(others) == len(rows):
         raise UserError(

@@ -290,11 +290,15 @@ def _copies(
     across = []
     within = []
     for rows in alike:
-        splits = {split_of[row] for row in rows}
+        splits = set()
         # A split keeps a group whole, so its copies stay on one side.
-        separable = set(map(str, rows))
-        if groups:
-            separable = {groups[row] for row in rows}
+        separable = set()
+        for row in rows:
+            splits.add(split_of[row])
+            if groups:
+                separable.add(groups[row])
+            else:
+                separable.add(str(row))
         shown = " = ".join([names[row] for row in rows])
         if len(splits) > 1:
             across.append(shown)
@@ -348,6 +352,7 @@ def _warnings_of(
             False,
         ),
     )
+    # What makes results wrong comes first.
     warnings = []
     for name, samples, title, action, serious in found:
         if samples:

@@ -196,6 +196,7 @@ def _apart(
             blocks = (*ALONE, "together") * TURNS
         update = {"blocks": blocks, "worker": worker, "peers": names}
         run = _create(folder / name, one, ablation.model_copy(update=update))
+        # A process sees its own GPU alone, as a rank of the point would compute on it.
         variables = dict(place.variables)
         if place.gpus:
             own = [place.gpus[worker]]

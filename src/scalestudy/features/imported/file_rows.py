@@ -109,7 +109,7 @@ def _read_csv(path: Path) -> FileRows:
         reader = csv.reader(StringIO(text, newline=""), delimiter=separator)
         lines = []
         for cells in reader:
-            stripped = [cell.strip() for cell in cells]
+            stripped = list(map(str.strip, cells))
             # A line of separators alone, as spreadsheets write below a table, is no row.
             if any(stripped):
                 lines.append(_Line(reader.line_num, stripped))
@@ -137,7 +137,7 @@ def _read_csv(path: Path) -> FileRows:
     for number, line in enumerate(whole, start=1):
         values = line.cells
         if commas:
-            values = [_with_point(cell) for cell in values]
+            values = list(map(_with_point, values))
         by_column = {header[place]: values[place] for place in named}
         rows.append(ImportedRow(number, line.number, by_column))
     columns = [header[place] for place in named]

@@ -40,7 +40,7 @@ def _files(source: str) -> list[tuple[Path, bool]]:
     if path.is_dir():
         found = [path]
     else:
-        found = [Path(name) for name in glob.glob(str(path), recursive=True)]
+        found = list(map(Path, glob.glob(str(path), recursive=True)))
     if not found:
         raise UserError(
             "a file that exists",

@@ -94,14 +94,17 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
             f"none in {file}: {skipped[0]}",
             "Correct its rows.",
         )
+    # A column without a role may count epochs, whatever it is called.
     kind = kind_of_rows(rows, columns, _unused(found, columns), options.row, file)
     if kind == "run":
         columns = _columns_of_runs(columns, rows)
     else:
+        # In rows of epochs, nothing says whether these are of the epoch or since the start.
         columns = _without(columns, OF_RUNS)
     stated = _complete(rows, columns, kind, path, options)
     measured = set(MEASURED)
     if kind == "epoch":
+        # Logs of Keras's `CSVLogger` hold losses and metrics, but no times.
         measured.add("loss")
     if not columns.keys() & measured:
         wanted = f"a column of {file} for training_seconds, throughput or quality"
@@ -123,6 +126,7 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     if kind == "run":
         apart = separating(rows, unused)
         set_swept(rows, apart)
+        # After `set_swept`: only what the other columns leave unexplained is swept.
         for role in sweep_roles(rows):
             apart.append(columns[role].name)
         runs = [run_of_row(facts, row) for row in rows]

@@ -104,6 +104,7 @@ def folder_path(script: ScriptText, out: str | None) -> Path:
                 "Name another with --out.",
             )
         return path
+    # Where a study file of this name would have its results.
     base = default_folder(Path("script.toml"), script.file.stem)
     path = base
     number = 1
@@ -178,12 +179,19 @@ def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], s
     for name in swept:
         # A run without arguments counts as one with empty ones.
         values = [point.swept.get(name, "") for point in known]
-        other[name] = _distinct(values)
+        other[name] = list(dict.fromkeys(values))
     # No grid: the study's points are those that have been launched.
+    strategies: dict[str, None] = {}
+    workers = set()
+    seeds = set()
+    for point in known:
+        strategies[point.strategy] = None
+        workers.add(point.workers)
+        seeds.add(point.seed)
     sweep = SweepSettings(
-        strategy=tuple(_distinct([point.strategy for point in known])),
-        workers=tuple(sorted({point.workers for point in known})),
-        seed=tuple(sorted({point.seed for point in known})),
+        strategy=tuple(strategies),
+        workers=tuple(sorted(workers)),
+        seed=tuple(sorted(seeds)),
         other=other,
     )
     study = study.model_copy(update={"sweep": sweep})
@@ -192,11 +200,6 @@ def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], s
         f"# {study.task.removeprefix(TASK)}, {study.data.source}\n"
     )
     return study, known, text
-
-
-def _distinct(values: Sequence[Any]) -> list[Any]:
-    """Return each value once, in the order of first occurrence."""
-    return list(dict.fromkeys(values))
 
 
 def _belongs(path: Path, script: ScriptText) -> bool:

@@ -101,8 +101,12 @@ def _mean_loss(by_rank: Sequence[EpochCounts]) -> float | None:
     losses = [counts.loss for counts in by_rank if counts.samples]
     if None in losses:
         return None
-    mean: float = sum(losses) / sum(counts.samples for counts in by_rank)
+    mean: float = sum(losses) / _samples_of(by_rank)
     return mean
+
+
+def _samples_of(by_rank: Sequence[EpochCounts]) -> int:
+    return sum(counts.samples for counts in by_rank)
 
 
 class Recording:
@@ -183,7 +187,7 @@ class Recording:
             self._refuse_unshared(by_rank)
             for note in _notes(by_rank):
                 _say(note)
-        samples = sum(counts.samples for counts in by_rank)
+        samples = _samples_of(by_rank)
         if not samples:
             return
         # Every step waits for the slowest worker.
@@ -222,6 +226,7 @@ class Recording:
                 "quality": quality,
                 "throughput": throughput,
                 "updated": now,
+                # As long as the last epoch took: the first one also compiles.
                 "seconds_left": (now - self._began) * (self._epochs - record.epoch),
             }
         )
@@ -231,7 +236,7 @@ class Recording:
 
     def _refuse_unshared(self, by_rank: Sequence[EpochCounts]) -> None:
         point = self._point
-        samples = sum(counts.samples for counts in by_rank)
+        samples = _samples_of(by_rank)
         shares = [counts.share for counts in by_rank]
         refuse_apart(point.strategy, point.workers, shares)
         if os.environ.get(WEAK):

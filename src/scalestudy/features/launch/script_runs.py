@@ -95,6 +95,7 @@ class Script:
             SEED: str(point.seed),
             STRATEGY: point.strategy,
             WORKERS: str(point.workers),
+            # Workers take this version: a script may have changed `sys.path`, and so what it imports.
             SOURCE: point.data.source.removeprefix("sha256:"),
             ARGUMENTS: shlex.join(self.arguments),
         }
@@ -293,6 +294,7 @@ def _note_strategy(script: Script, on_note: OnNote) -> None:
         text += f" ({doubt})"
     on_note(text)
     point = script.point
+    # TensorFlow takes all cores for one device, so that each worker needs a logical one.
     many_devices = point.traits.one_process and not point.traits.one_device
     if many_devices and point.workers > 1 and point.launch.device == "cpu":
         on_note(
@@ -364,6 +366,7 @@ def run_script(script: Script, on_note: OnNote) -> None:
             printed), or if there are no free ports.
         KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
     """
+    # Only a script that is measured has a folder of results.
     folder = Path(tempfile.mkdtemp(prefix="scalestudy-launch-"))
     run = RunFolder(folder)
     last = script.point.processes - 1
@@ -492,6 +495,7 @@ def _finish_measured(folder: Path, failure: Failure | None) -> RunFolder | None:
         return None
     if (folder / "logs").is_dir():
         shutil.copytree(folder / "logs", run.path / "logs", dirs_exist_ok=True)
+    # A run that has written its result has succeeded, whatever ended its processes afterwards.
     if failure and not run.result():
         run.write_failure(failure)
     return run
@@ -502,6 +506,7 @@ def _environment(variables: Mapping[str, str], device: str) -> dict[str, str]:
 
     The script itself chooses the GPU of its LOCAL_RANK, and makes all other decisions.
     """
+    # CUDA numbers GPUs by the bus, as NVML does, only if it is told to.
     shown = devices.ORDER
     if device == "cpu":
         shown = devices.showing([])

@@ -262,6 +262,7 @@ class Workers:
         return callback(self, quality, better, batch_size)
 
     def _callback(self, name: str, framework: str) -> Any:
+        # The session of an engine has the callbacks of its own frameworks.
         made = getattr(self._session, name, None)
         if made is None:
             raise UserError(
@@ -353,12 +354,16 @@ class Workers:
         Raises:
             RunError: The models of the workers differ.
         """
+        # Without any epoch, nothing was measured.
         if self._folder is None or self._finished:
             return
         self._finished = True
         self.end_epoch()
-        used = sum(used for used, _ in self._cores_used)
-        seconds = sum(seconds for _, seconds in self._cores_used)
+        used = 0.0
+        seconds = 0.0
+        for cpu_seconds, training_seconds in self._cores_used:
+            used += cpu_seconds
+            seconds += training_seconds
         cpu_percent = 0.0
         if seconds:
             cpu_percent = 100 * used / seconds / len(granted())

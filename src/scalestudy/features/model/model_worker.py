@@ -138,6 +138,7 @@ def _trainer(engine: Engine, job: ModelJob, prepared: Prepared) -> Trainer:
     alone = Placement(0, 1, 0, 1, 0, ("localhost",), "alone")
     strategy = references(record.engine)[0]
     joined = join(strategy, alone, workers=1, device=job.device)
+    # The rate is of no effect, since no step is taken.
     trainer = engine.trainer(_point(record, job.device), seen, np.ones(1), joined)
     trainer.file.restore(job.model)
     return trainer

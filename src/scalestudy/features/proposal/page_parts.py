@@ -114,6 +114,7 @@ def doublings(subject: ProposalSubject) -> list[tuple[int, Estimate]]:
 
     Training times are compared if both rows processed equally many samples, else throughputs.
     """
+    # Of one series, in which each number of workers has one row.
     rows = {row.workers: row for row in subject.rows}
     training_seconds = subject.findings.measures.training_seconds
     rates = subject.findings.measures.rate
