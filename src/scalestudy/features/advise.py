@@ -85,6 +85,7 @@ def answer(findings: Findings, goal: Goal) -> GoalAnswer:
             within.append(candidate)
     # Of two rows at one price, the faster one.
     within.sort(key=lambda row: (row.cost.value or 0.0, row.seconds.value or 0.0))
+    # The first of each series is its cheapest, as the rows are sorted.
     cheapest: dict[tuple[str, str], Candidate] = {}
     for candidate in within:
         cheapest.setdefault(candidate.key.series, candidate)
@@ -132,7 +133,6 @@ def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
         blocks.append(_table(findings, [answer.best, *answer.others]))
     blocks.append(Paragraph(headline(findings, answer)))
     if answer.goal.deadline is None:
-        # A deadline is answered by a row; what speaks for the decision without one would mislead.
         if advice.cost:
             blocks.append(Paragraph(advice.cost))
         if advice.sentences:

@@ -122,6 +122,7 @@ def share_study(
     if folder.study.quality_margin:
         margin = folder.study.quality_margin.key
     states = Counter([status.state for status in overview.points])
+    # Of all runs before the first is written: a host or a text has one number in each of them.
     stripped = _Stripped(runs)
     return SharedStudy(
         scalestudy_share=1,

@@ -258,6 +258,7 @@ class _Rank:
             sizes=sizes,
             events=self._exchange.events_path(number, rank),
         )
+        # Without a collective, the trial reports how many of these GPUs its framework sees.
         if way is None:
             what["gpus"] = 0
             if device == "gpu":

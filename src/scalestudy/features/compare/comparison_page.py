@@ -184,6 +184,7 @@ def _differences(comparison: Comparison) -> Table:
             for estimate in row.values:
                 if estimate.value is not None:
                     known.append(estimate.value)
+        # One unit and one number of digits for a quantity, so that its rows can be compared by eye.
         title, length = _title(comparison, quantity, known)
         digits = 3
         if quantity != "quality":

@@ -196,6 +196,7 @@ def inspect_data(
         if split in split_of:
             splits[split] = split_of.count(split)
     classes = _classes(source.class_names(), seen, list(splits))
+    # Arrays have one size for all.
     size_of = contents.sizes or [contents.input_shape[:2]] * count
     sizes = []
     for size, images in Counter(size_of).most_common():

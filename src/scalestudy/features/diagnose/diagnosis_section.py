@@ -89,6 +89,7 @@ def stored_diagnosis(
         if row.key == key:
             measured = row.efficiency
             break
+    # A point that is gone has no digest, so its diagnosis counts as changed.
     digest = None
     for point in folder.points():
         if point.name == diagnosis.point:

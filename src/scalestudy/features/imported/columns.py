@@ -17,6 +17,7 @@ _PER_SECOND = ("s", "sec", "second", "per_s", "per_sec", "per_second")
 _RATES = tuple(map("_".join, product(_SAMPLES.split(), _PER_SECOND)))
 _ONE = ("worker", "gpu", "device", "rank")
 _EACH = (*map("per_{}".format, _ONE), *_ONE)
+# As people write them in tables that they publish.
 NAMES: dict[str, tuple[str, ...]] = {
     "strategy": ("strategy", "method"),
     "workers": (
@@ -92,6 +93,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
 }
 """Normalised column names of each role; the first is the documented one."""
+# A table may have `nodes` beside `gpus`, or `time` beside `epoch_time`.
 VAGUE: dict[str, tuple[str, ...]] = {
     "workers": ("nodes", "n_nodes", "nnodes", "num_nodes", "number_of_nodes"),
     "training_seconds": (

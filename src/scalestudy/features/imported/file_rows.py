@@ -106,6 +106,7 @@ def _read_csv(path: Path) -> FileRows:
         # Excel begins files in UTF-8 with a byte-order mark.
         text = path.read_bytes().decode("utf-8-sig")
         separator = _separator(text)
+        # Unchanged line ends, since `csv` itself tells those in quoted cells from those of rows.
         reader = csv.reader(StringIO(text, newline=""), delimiter=separator)
         lines = []
         for cells in reader:

@@ -26,6 +26,7 @@ def paths_of(sources: Sequence[str]) -> dict[Path, bool]:
 
 
 def _files(source: str) -> list[tuple[Path, bool]]:
+    # Patterns are written in quotes, in which the shell expands neither `*` nor `~`.
     path = Path(source).expanduser()
     if path.is_file():
         return [(path, True)]

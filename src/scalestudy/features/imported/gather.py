@@ -207,6 +207,7 @@ def _repeats(runs: Sequence[Run]) -> list[str]:
             several.append((key, places))
     if not several:
         return []
+    # One point as an example: the lines of all would fill the screen.
     (key, places), *others = several
     more = ""
     if others:

@@ -88,6 +88,7 @@ def torchrun_variables(
         "TORCHELASTIC_USE_AGENT_STORE": False,
     }
     set_here = {name: str(value) for name, value in values.items()}
+    # torchrun sets 1, which leaves the other cores of a worker idle.
     chosen = {"OMP_NUM_THREADS": str(len(cores.granted()))}
     interface = interface_of(placement, address)
     if interface:

@@ -51,6 +51,7 @@ def measured_point(
         seed=seed,
         swept=script.swept,
         data=ResolvedData(source=script.source),
+        # Only the script knows these; `with_facts` sets what it has used.
         train=ResolvedTrain(
             epochs=1,
             batch_size=1,

@@ -307,6 +307,7 @@ class Recording:
                 "Call workers.count(samples) after each step.",
             )
         digests = {one.digest for one in left}
+        # Workers that trained apart have times of another problem, and a quality of only one of their models.
         if len(digests) != 1:
             raise RunError(
                 "equal parameters on all workers at the end of the script",

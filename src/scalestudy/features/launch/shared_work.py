@@ -48,6 +48,7 @@ def refuse_apart(strategy: str, workers: int, shares: Sequence[Share]) -> None:
         RunError: What was seen, and the line to write.
     """
     for share in shares:
+        # None where the framework does not tell: such a script is not refused for it.
         if share.joined is None or share.joined == workers:
             continue
         group = f"a group of {share.joined}"

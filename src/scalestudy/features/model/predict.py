@@ -95,6 +95,7 @@ def _refuse_out(wanted: Wanted, items: Sequence[ImageItem]) -> None:
         )
     # Links are resolved: two names may mean one folder.
     real = Path(os.path.realpath(out))
+    # An image in a folder may be a link to one elsewhere.
     files = [item.file for item in items]
     for name in [*wanted.images, *files]:
         image = Path(os.path.realpath(name))

@@ -51,6 +51,7 @@ def _quantity(name: str) -> Callable[[ProposalSubject], Fact]:
 
 
 def _beyond_node(subject: ProposalSubject) -> Fact:
+    # Panels ask for scaling beyond one node, such as ARCHIE-WeSt's.
     most = 0
     for row in subject.rows:
         most = max(most, subject.nodes(row) or 0)

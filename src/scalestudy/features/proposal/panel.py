@@ -58,6 +58,7 @@ class Panel(BaseModel):
 
     def sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """Yield each section's title and parts: the panel's question, and the template of the answer."""
+        # What stands before the first title belongs to no section.
         for section in re.split(r"^## ", self.body, flags=re.MULTILINE)[1:]:
             title, _, text = section.partition("\n")
             parts = []

@@ -44,6 +44,7 @@ def resource_request(
     hours = subject.hours(row)
     base: int | None = row.workers
     single = "worker"
+    # Sites that count nodes charge them whole, however few of their devices compute.
     if panel.base == "node":
         base = subject.nodes(row)
         single = "node"

@@ -169,6 +169,7 @@ def search_recipe(
     epochs = planned.train.epochs
     lengths = [max(1, round(share * epochs)) for share in RUNGS]
     scores: tuple[dict[RateTrial, float], ...] = tuple([{} for _ in RUNGS])
+    # Any trial tells how many reference batches this number of workers computes in a step.
     start = plan_trials(
         planned,
         workers,
