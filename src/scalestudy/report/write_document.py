@@ -104,6 +104,7 @@ def templates() -> "jinja2.Environment":
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
+        # A misspelt name is an error, not an empty place on the page.
         undefined=jinja2.StrictUndefined,
     )
     templates.filters |= {

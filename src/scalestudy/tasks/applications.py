@@ -123,6 +123,7 @@ def preprocessing(name: str) -> tuple[list[int], list[float], list[float]]:
 
     They are for images in [0, 1], and are found by calling the function, which is affine for each pixel.
     """
+    # Each family of models has its own, in the module that defines the models.
     function = sys.modules[
         getattr(keras.applications, name).__module__
     ].preprocess_input

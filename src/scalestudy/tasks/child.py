@@ -123,6 +123,7 @@ def _samples(given: Any, split: str | None) -> Iterator[Samples]:
     if isinstance(given, tuple):
         yield from _of_arrays(given, split)
         return
+    # Datasets are known by their methods, so that no framework is imported for others.
     if hasattr(given, "as_numpy_iterator"):
         given = given.as_numpy_iterator()
     if hasattr(given, "collate_fn"):

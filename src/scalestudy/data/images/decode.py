@@ -64,6 +64,7 @@ def refusing(path: Path) -> Iterator[None]:
     """
     try:
         yield
+    # It names the file already.
     except UserError:
         raise
     except (PermissionError, FileNotFoundError) as error:

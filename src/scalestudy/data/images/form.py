@@ -236,6 +236,7 @@ def covering(size: Size, into: Size) -> Size:
     height, width = size
     least_rows, least_columns = into
     ratio = max(least_rows / height, least_columns / width)
+    # Rounding may fall short of `into` by a pixel.
     rows = round(height * ratio)
     columns = round(width * ratio)
     return max(least_rows, rows), max(least_columns, columns)
@@ -248,6 +249,7 @@ def resize_image(image: Array, into: Size, way: Way = "pad") -> Array:
     if image.dtype == np.uint8 and image.shape[2] == 3:
         return _place(image, into, way, 0, _bilinear)
     channels = []
+    # Pillow has no image of several channels but those of 8 bits.
     for channel in np.moveaxis(image, -1, 0):
         channels.append(_place(channel, into, way, 0, _bilinear_exact))
     return np.stack(channels, axis=-1)

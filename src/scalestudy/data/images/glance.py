@@ -55,5 +55,6 @@ def glance(path: Path) -> Glance | None:
 
 def spread(items: Sequence[Item], most: int = TRIED) -> list[Item]:
     """Return at most this many items, evenly spaced."""
+    # Neighbours in a list are often alike, as images of one class or of one patient.
     chosen = np.linspace(0, len(items) - 1, min(most, len(items))).round().astype(int)
     return [items[index] for index in chosen]

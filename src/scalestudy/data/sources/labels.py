@@ -42,6 +42,7 @@ def columns_that_would_do(table: Path, tree: Tree) -> TableColumns | None:
     None if there are none, or the table cannot be read.
     """
     try:
+        # Excel begins a file in UTF-8 with a byte order mark.
         with table.open(encoding="utf-8-sig", newline="") as stream:
             text = "".join(islice(stream, _TRIED + 1))
         rows = list(_rows(text))

@@ -57,6 +57,7 @@ class TiledSource:
             groups=groups,
             given=given,
             input_shape=(*self._tile, whole.input_shape[2]),
+            # Masks are ignored outside the cores of their tiles.
             ignore=IGNORE,
         )
 

@@ -200,6 +200,7 @@ def _keras() -> str:
 
 def _counted(model: Any) -> Seen | None:
     """Return samples and mean of the loss since Keras last reset it; None for a model without such a mean."""
+    # Keras keeps the mean of the loss over samples, and with it their number.
     for metric in model.metrics:
         if metric.name == "loss" and hasattr(metric, "count"):
             break

@@ -89,6 +89,7 @@ def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
         if count is None:
             return Flops(None, (model.name,))
         return Flops(count or None)
+    # By identity: variables of Keras compare by value.
     learns = {id(variable) for variable in trained}
     total = 0
     behind = 0

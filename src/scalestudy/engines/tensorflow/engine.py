@@ -178,6 +178,7 @@ class TensorFlow:
             stray.clear()
             with tf.GradientTape() as tape:
                 objective, losses = compute()
+            # By identity: variables of TensorFlow compare by value.
             known = {id(value) for value in values}
             for variable in tape.watched_variables():
                 if id(variable) not in known:

@@ -190,6 +190,7 @@ def rendezvous_server(
                 return False
             received = self.path.encode("utf-8", "surrogateescape")
             scope_and_key = self.path[len(prefix) :]
+            # In constant time: how long it takes does not tell how much of a guess is right.
             if not hmac.compare_digest(received[: len(prefix)], prefix):
                 self.send_error(403)
                 return False

@@ -31,6 +31,7 @@ class TensorFlowTrial(ExchangeTrial):
             from scalestudy.engines.tensorflow.horovod import built
 
             answer["horovod"] = built()
+        # Horovod is optional.
         except ModuleNotFoundError:
             pass
         except (

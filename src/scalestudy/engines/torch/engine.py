@@ -145,6 +145,7 @@ class Torch:
                 allow_unused=True,
                 retain_graph=True,
             )
+        # By identity: tensors compare by value.
         known = {id(value) for value in values}
         stray = None
         for value in _leaves(objective):

@@ -27,6 +27,7 @@ class TorchGroup(Group):
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
         if self.size == 1:
             return values
+        # A copy: the tensor shares the memory of its array, and the sum is written into it.
         total = torch.from_numpy(values.copy())
         dist.all_reduce(total)
         return total.numpy()
@@ -146,6 +147,7 @@ def _meet(placement: Placement, device: str) -> None:
     assert placement.port is not None
     address = meeting_address(placement)
     interface = interface_of(placement, address)
+    # A user's own setting stands.
     if interface:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     first = placement.rank == 0

@@ -244,6 +244,7 @@ class TorchScript:
     def mark(self) -> None:
         """Set the end of the timed interval after all work given to the device so far."""
         if self._gpu:
+            # Only the last mark ends the interval.
             del self._events[1:]
             self._record()
         self._last = _now()
