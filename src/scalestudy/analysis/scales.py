@@ -50,19 +50,28 @@ class Scale:
         return min(centre, low), max(centre, high)
 
 
+def _positive(value: float) -> bool:
+    return 0 < value < math.inf
+
+
+def _share(value: float) -> bool:
+    return 0 <= value <= 1
+
+
+def _angle_of(share: float) -> float:
+    """The variance-stabilising transform of a share (Anscombe, Biometrika 35, 1948)."""
+    return math.asin(math.sqrt(share))
+
+
+def _share_of(angle: float) -> float:
+    # Back from an angle beyond the ends, an interval would fold into itself, so that it is cut there.
+    cut = min(max(angle, 0.0), math.pi / 2)
+    return math.sin(cut) ** 2
+
+
 LINEAR = Scale(float, float, math.isfinite)
-LOGARITHM = Scale(
-    math.log,
-    exponential,
-    lambda value: 0 < value < math.inf,
-    geometric_mean,
-)
-# Back from an angle beyond the ends, an interval would fold into itself, so that it is cut there.
-ARCSINE = Scale(
-    lambda value: math.asin(math.sqrt(value)),
-    lambda angle: math.sin(min(max(angle, 0.0), math.pi / 2)) ** 2,
-    lambda value: 0 <= value <= 1,
-)
+LOGARITHM = Scale(math.log, exponential, _positive, geometric_mean)
+ARCSINE = Scale(_angle_of, _share_of, _share)
 
 
 def quality_scale(bounded: bool | None, values: Iterable[float]) -> Scale:

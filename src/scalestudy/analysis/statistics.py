@@ -69,16 +69,22 @@ def contrast(
     same_design = residual = None
     if design is not None and design is their_design:
         same_design, residual = design, design.residual
-    changes = [ours[block] - theirs[block] for block in ours if block in theirs]
-    single_pair = len(changes) == 1 and min(len(ours), len(theirs)) == 1
-    if len(changes) > 1 or (single_pair and residual is not None):
+    changes = []
+    for block, value in ours.items():
+        if block in theirs:
+            changes.append(value - theirs[block])
+    pairs = len(changes)
+    single_pair = pairs == 1 and min(len(ours), len(theirs)) == 1
+    if pairs > 1 or (single_pair and residual is not None):
         # A difference has the variance of two runs.
         single = moderate(changes, residual, per_run=2.0)
         assert single is not None
-        error = math.sqrt(2 * single.value / len(changes))
-        return Contrast(fmean(changes), error, single.freedom, len(changes))
+        error = math.sqrt(2 * single.value / pairs)
+        return Contrast(fmean(changes), error, single.freedom, pairs)
     # Without pairs, with one that would leave other runs out, or with one and nothing that shows how runs spread.
-    change = fmean(ours.values()) - fmean(theirs.values())
+    our_mean = fmean(ours.values())
+    their_mean = fmean(theirs.values())
+    change = our_mean - their_mean
     first = run_variance([*ours.values()], design)
     second = run_variance([*theirs.values()], their_design)
     # Single runs, and no other row that shows how runs spread.

@@ -184,8 +184,10 @@ def _flip(operation: Operation, drawn: Floats, size: Size) -> Floats:
 
 def _rotate90(operation: Operation, drawn: Floats, size: Size) -> Floats:
     quarters = np.floor(drawn[:, 0] * 4).astype(int)
-    if size[0] != size[1]:
-        quarters &= 2  # only half turns: a quarter turn would change the shape
+    height, width = size
+    # Only half turns: a quarter turn would change the shape.
+    if height != width:
+        quarters &= 2
     # Exact values: `np.cos` of a right angle is not 0, and the pixels would be interpolated.
     cosines = np.array([1.0, 0.0, -1.0, 0.0])[quarters]
     sines = np.array([0.0, 1.0, 0.0, -1.0])[quarters]
@@ -207,12 +209,14 @@ def _crop(operation: Operation, drawn: Floats, size: Size) -> Floats:
     # Uniform in the logarithm, so that a ratio and its inverse are equally likely.
     low = np.log(LONGEST)
     high = np.log(WIDEST)
-    proportion = np.exp(low + (high - low) * drawn[:, 1])
+    logarithm = low + (high - low) * drawn[:, 1]
+    proportion = np.exp(logarithm)
     proportion = np.clip(proportion, area, 1 / area)  # no side longer than the image
     height = np.sqrt(area / proportion)
     width = np.sqrt(area * proportion)
     room = 1 - np.stack([height, width], axis=1)
-    offsets = room * (drawn[:, 2:] - 0.5) * size
+    from_middle = drawn[:, 2:] - 0.5
+    offsets = room * from_middle * size
     return _linear(height, 0, 0, width, offsets)
 
 
@@ -241,9 +245,11 @@ def coordinates(matrix: Floats, size: Size) -> Floats:
     `matrix` is an affine matrix [2, 3] about the center; see `Parameters`.
     """
     height, width = size
-    centre = np.array([(height - 1) / 2, (width - 1) / 2])
-    down = np.arange(height) - centre[0]
-    across = np.arange(width) - centre[1]
+    middle_row = (height - 1) / 2
+    middle_column = (width - 1) / 2
+    down = np.arange(height) - middle_row
+    across = np.arange(width) - middle_column
+    centre = np.array([middle_row, middle_column])
     origin = matrix[:, 2] + centre
     # Add the contributions of row and column: cheaper than a matrix product for each pixel.
     by_row = matrix[:, 0, None] * down + origin[:, None]
@@ -256,7 +262,8 @@ def whole(matrix: Floats, size: Size) -> bool:
     """Whether the matrix maps pixels to pixels: only right angles and reflections."""
     turn = matrix[:, :2]
     offset = matrix[:, 2]
-    if offset.any() or not np.isin(turn, (-1.0, 0.0, 1.0)).all():
+    right_angle = np.isin(turn, (-1.0, 0.0, 1.0)).all()
+    if offset.any() or not right_angle:
         return False
     keeps_axes = np.array_equal(np.abs(turn), np.eye(2))
     height, width = size
@@ -267,10 +274,15 @@ def rotate(pixels: Array, matrix: Floats) -> Array:
     """Rotate and flip pixels [H, W, ...] by a matrix that is `whole`, without interpolation."""
     of_row = matrix[:, 0]
     of_column = matrix[:, 1]
-    if of_row[0] == 0:  # rows become columns
+    down = of_row[0]
+    across = of_column[1]
+    # Rows become columns.
+    if down == 0:
         pixels = pixels.swapaxes(0, 1)
-        return pixels[:: int(of_row[1]), :: int(of_column[0])]
-    return pixels[:: int(of_row[0]), :: int(of_column[1])]
+        down = of_row[1]
+        across = of_column[0]
+    # Each is 1, or -1 for the other way round.
+    return pixels[:: int(down), :: int(across)]
 
 
 def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
@@ -296,7 +308,8 @@ def nearest(mask: Array, at: Floats) -> Array:
     rows, columns = np.rint(at).astype(np.int64)
     rows = reflect(rows, height)
     columns = reflect(columns, width)
-    taken: Array = mask.reshape(-1).take(rows * width + columns)
+    places = rows * width + columns
+    taken: Array = mask.reshape(-1).take(places)
     return taken
 
 
@@ -308,7 +321,8 @@ def reflect(index: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
     index = np.abs(index)
     if index.max(initial=0) >= period:
         index %= period
-    reflected: npt.NDArray[np.int64] = np.minimum(index, period - index)
+    from_end = period - index
+    reflected: npt.NDArray[np.int64] = np.minimum(index, from_end)
     return reflected
 
 

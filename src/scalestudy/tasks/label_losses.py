@@ -151,7 +151,8 @@ def focal(data: DataInfo, *, gamma: float = 2.0) -> Loss:
         # 1 − p_t, accurate for small values
         wrong = -ops.expm1(-entropies)
         wrong = ops.maximum(wrong, constant(TINY, entropies))
-        return _average(data, targets, valid, wrong**gamma * entropies)
+        focused = wrong**gamma * entropies
+        return _average(data, targets, valid, focused)
 
     return losses
 
@@ -175,7 +176,8 @@ def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
             labels = is_of(targets, data.classes)
         true = ops.cast(labels, outputs.dtype)
         if valid is not None:
-            counted = ops.cast(ops.expand_dims(valid, -1), outputs.dtype)
+            of_channels = ops.expand_dims(valid, -1)
+            counted = ops.cast(of_channels, outputs.dtype)
             true = true * counted
             outputs = outputs * counted
         both = true * outputs
@@ -226,7 +228,8 @@ def _entropies(targets: Any, outputs: Any) -> Any:
     if known:
         values = logits
     if outputs.shape[-1] == 1:
-        true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
+        labels = ops.expand_dims(targets, -1)
+        true = ops.cast(labels, outputs.dtype)
         return keras.losses.binary_crossentropy(true, values, from_logits=known)
     return keras.losses.sparse_categorical_crossentropy(
         targets,
@@ -245,7 +248,8 @@ def _average(
     ops = keras.ops
     if data.class_weights is not None:
         weights = constant(data.class_weights, losses)
-        classes = ops.cast(is_of(targets, data.classes), losses.dtype)
+        of_class = is_of(targets, data.classes)
+        classes = ops.cast(of_class, losses.dtype)
         weight_of_label = ops.sum(classes * weights, axis=-1)
         losses = losses * weight_of_label
     if valid is None:
@@ -255,4 +259,5 @@ def _average(
     labels = ops.sum(counted, axis=rest)
     # At least 1: a sample whose labels are all ignored has a loss of 0, not of 0/0.
     divisor = ops.maximum(labels, constant(1, losses))
-    return ops.sum(losses * counted, axis=rest) / divisor
+    total_loss = ops.sum(losses * counted, axis=rest)
+    return total_loss / divisor

@@ -53,13 +53,15 @@ class Evaluation(ABC):
         results = {"loss": float(loss / seen)}
         parts = dict[str, float]()
         for name, metric in self._filled(states):
-            results[name] = float(keras.ops.convert_to_numpy(metric.result()))
+            value = keras.ops.convert_to_numpy(metric.result())
+            results[name] = float(value)
             if hasattr(metric, "parts") and self._task.class_names:
                 keys = class_keys(name, self._task.class_names)
-                for index, value in metric.parts().items():
-                    parts[keys[index]] = value
-        for key, value in parts.items():
-            results.setdefault(key, value)  # a class may have the name of a metric
+                for index, of_class in metric.parts().items():
+                    parts[keys[index]] = of_class
+        for key, of_class in parts.items():
+            # A class may have the name of a metric.
+            results.setdefault(key, of_class)
         return results
 
     def _filled(
@@ -100,8 +102,11 @@ class Evaluation(ABC):
         for part in targets:
             labels = tuple(part.shape[1:])
             predicted: Any = answer
-            if shape != (*labels, len(answer)):
-                if len(answer) != 2 or shape not in (labels, (*labels, 1)):
+            channel_for_each_class = (*labels, len(answer))
+            one_channel = (*labels, 1)
+            if shape != channel_for_each_class:
+                # One channel, or none, is the probability of the second class.
+                if len(answer) != 2 or shape not in (labels, one_channel):
                     return None
                 predicted = answer[1]
             answers = np.broadcast_to(predicted, (len(part), *shape))
@@ -160,7 +165,8 @@ class KerasInference:
 
     def _outputs(self, inputs: NDArray[Any], scale: float) -> Any:
         stored = keras.ops.convert_to_tensor(inputs)
-        scaled = keras.ops.cast(stored, keras.config.floatx()) * scale
+        floats = keras.ops.cast(stored, keras.config.floatx())
+        scaled = floats * scale
         outputs = keras.tree.flatten(self._call(scaled))
         if len(outputs) != 1:
             raise UserError(
