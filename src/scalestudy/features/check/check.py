@@ -180,6 +180,7 @@ def _by_queue(
     try:
         of_nodes = await_report(target, job, on_progress)
         return report.joined(of_nodes)
+    # A job that may have waited for long goes on by itself.
     except KeyboardInterrupt:
         note(
             f"The job is left as it is. `scalestudy check {target}` prints its report when it is over; "

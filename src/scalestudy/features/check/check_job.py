@@ -188,6 +188,7 @@ def await_report(
                 ended = float("inf")
         if now - ended > LAG:
             break
+        # Its folder is looked at more often than Slurm is asked.
         time.sleep(0.5)
     try:
         return read_report(folder)

@@ -268,6 +268,7 @@ def judge_builds(
             action = "Repair the environment. A slow file system looks the same."
             lines.append(report_failure("builds", fact.host, seen, action))
             continue
+        # A study on CPUs misses no GPU that its framework does not see.
         gpus = 0
         if plan.device != "cpu":
             gpus = fact.gpus

@@ -20,6 +20,7 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas"}
 """Separators of cells, with their names; if a header holds several equally often, the first one counts."""
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?\s*%?")
 _DECIMAL_POINT = re.compile(r"[+-]?\d+\.\d+([eE][+-]?\d+)?\s*%?")
+# European spreadsheets write 1.234,5 for 1234.5.
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+")
 _BOTH_MARKS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")
 

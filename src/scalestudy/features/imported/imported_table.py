@@ -243,6 +243,7 @@ def _complete(
         values = row.values
         for role, value in defaults.items():
             if value is not None:
+                # A row's own cell goes before what holds for the whole file.
                 values.setdefault(role, value)
         if "throughput_per_worker" in values and "workers" in values:
             values["throughput"] = values["throughput_per_worker"] * values["workers"]

@@ -55,6 +55,7 @@ def times_of_epochs(
     # A column means one thing in a whole file, so one run whose times fall decides for runs whose times rise.
     kinds = {_times_of(rows) for rows in groups}
     kinds.discard(None)
+    # Without any time there is no kind, and the answer is of no effect.
     if kinds <= {"run"}:
         return "run"
     if kinds == {"start"}:

@@ -17,6 +17,7 @@ from scalestudy.features.imported.cells import (
 from scalestudy.features.imported.columns import BATCHES, metric_name, normalise
 from scalestudy.features.imported.file_rows import printable_name
 
+# By these, people and queues count or date their runs.
 _REPEATS = """
     run runs run_id rep reps repeat repetition replicate trial attempt id index job job_id jobid slurm_job_id
     date day time_of_day timestamp started finished start end file log path comment comments note notes

@@ -64,6 +64,7 @@ def torchrun_variables(
             f"none (from {placement.source})",
             "Set MASTER_PORT to a free port, the same for all processes.",
         )
+    # An address, since the names of nodes need not resolve on all of them.
     address = find_address(placement)
     if all(placement.hosts):
         nodes = len(set(placement.hosts))

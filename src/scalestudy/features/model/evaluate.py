@@ -190,6 +190,7 @@ def _data(
         data = source
         seed = int(model.record.data.get("seed", 0))
         parts = make_split(prepared, None, seed)
+        # Over samples that it was trained on, a model looks better than it is.
         if _is_own(model, prepared):
             listener.note(
                 f"{source} is what the model was trained on: its training samples are among these."

@@ -94,6 +94,7 @@ def compute(
     job = ModelJob.model_validate(of | dict(asked))
     engine = engine_traits(job.record.engine)
     environment = model.environment
+    # What another environment holds, its own Python tells.
     if environment is None and engine.missing_software():
         raise UserError(
             f"{engine.label}, which computes the predictions",

@@ -289,6 +289,7 @@ def _put(out: Path, name: str, content: bytes) -> None:
     # One by one, since `mkdir(parents=True)` would follow a link that lies in the output folder.
     for folder in reversed(Path(name).parents[:-1]):
         make_inside(out / folder)
+    # Predictions can be computed again, so that no file needs to be forced to the disk.
     write_atomically(out / name, content, durable=False)
 
 

@@ -150,6 +150,7 @@ def _render(template: str, names: dict[str, Any]) -> PartContent:
             str(error),
             "Correct the panel file.",
         ) from None
+    # A sentence is whole or not there: one with a gap would be submitted.
     if text and not missing:
         blocks.insert(0, Paragraph(text))
     return PartContent(blocks, missing)
