@@ -141,7 +141,7 @@ def check_rank(path: Path, placement: Placement) -> int:
     exchange.write_facts(rank.facts())
     try:
         if placement.rank == 0:
-            # Rank 0 takes part in the trials that it leads. They are children of this process, and end with it.
+            # Rank 0 takes part in the trials that it leads.
             threading.Thread(target=rank.follow, daemon=True).start()
             report = lead(exchange, plan, placement)
             write_atomically(path / REPORT_FILE, report.model_dump_json(indent=1))

@@ -57,8 +57,8 @@ def _filled(text: str, values: Values) -> str:
     if unknown:
         name = min(unknown)
         close = suggestion(name, NAMES)
-        # `{epoch}` is the script's own. `{16*worker}` and `{batch*workers}` are mistakes, with which every number
-        # of workers would train on the same text.
+        # `{epoch}` is the script's own. `{16*worker}` and `{batch*workers}` are mistakes, which the script would get
+        # as they stand.
         is_meant = close is not None or unknown != names
         if not is_meant:
             return unchanged
@@ -79,7 +79,7 @@ def _filled(text: str, values: Values) -> str:
             f"It has no value: {error}.",
         ) from error
     if isinstance(value, float):
-        # 0.001 * 3 is 0.003, not 0.0030000000000000005 in the row's name.
+        # 0.1 * 3 is 0.3, not 0.30000000000000004.
         return f"{value:g}"
     return str(value)
 
