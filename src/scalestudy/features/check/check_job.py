@@ -77,6 +77,7 @@ def check_point(point: Point | None, plan: CheckPlan) -> Point:
 def check_layout(point: Point, site: Site, nodes: int | None) -> JobLayout:
     """Return the layout of the check's job, on `nodes` nodes if given, with a short time limit."""
     shape = layout(point, site)
+    # Rounded up: the last node may have fewer processes.
     if nodes is not None:
         shape = replace(shape, nodes=nodes, tasks_per_node=-(-point.workers // nodes))
     # A short job fits into gaps of a queue.

@@ -76,6 +76,7 @@ def compare_json(comparison: Comparison) -> str:
         "rows": [_record(row, comparison) for row in comparison.rows],
         "asked": asked,
     }
+    # `NaN` is no JSON, and many programs refuse it: what is unknown is null.
     text = json.dumps(
         document,
         indent=2,

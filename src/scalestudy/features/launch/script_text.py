@@ -43,6 +43,7 @@ def script_text(file: Path, arguments: Sequence[str]) -> ScriptText:
     path = file.absolute()
     # With the modules beside it: many scripts leave the training to one of them.
     files = source_files(str(path))
+    # Sorted, so that the digest is of the files, and not of the order in which they were found.
     sources = json.dumps(digests(files), sort_keys=True)
     digest = hashlib.sha256(sources.encode()).hexdigest()
     return ScriptText(path, tuple(arguments), digest)

@@ -30,6 +30,7 @@ def combine_metrics(given: Sequence[Qualities]) -> dict[str, float]:
 
 def _names(given: Sequence[Qualities]) -> list[str]:
     """Return the names of the metrics, in the order of their first worker."""
+    # A worker without samples to evaluate may have none of the metrics.
     names: dict[str, None] = {}
     for qualities in given:
         names |= dict.fromkeys(qualities)

@@ -66,6 +66,7 @@ def _refuse(model: FoundModel, out: Path, *, force: bool) -> None:
             f"{out}, in {kept}",
             "Name another with --out.",
         )
+    # Neither the model nor its record is written through a link.
     for path in (out, metadata_path(out)):
         refuse_link(path)
     if not out.absolute().parent.is_dir():

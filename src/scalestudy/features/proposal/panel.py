@@ -80,6 +80,7 @@ def shipped_panels() -> dict[str, str]:
     texts = {}
     for file in folder.iterdir():
         texts[file.name.removesuffix(ENDING)] = file.read_text()
+    # `iterdir` has no order of its own.
     return dict(sorted(texts.items()))
 
 
