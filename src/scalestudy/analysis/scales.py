@@ -16,7 +16,8 @@ def geometric_mean(values: Sequence[float]) -> float:
     # Relative to the first value, so that the mean of equal values is exact.
     first = values[0]
     logarithms = [math.log(value / first) for value in values]
-    return first * math.exp(fmean(logarithms))
+    factor = math.exp(fmean(logarithms))
+    return first * factor
 
 
 def exponential(value: float) -> float:
@@ -95,4 +96,5 @@ def quality_decimals(scale: Scale, values: Iterable[float]) -> int:
     if scale is ARCSINE or not sizes:
         return 3
     fiftieth = fmean(sizes) / 50
-    return max(0, 1 - math.floor(math.log10(fiftieth)))
+    exponent = math.floor(math.log10(fiftieth))
+    return max(0, 1 - exponent)

@@ -108,7 +108,8 @@ class Search:
         for other in others:
             if warmups_matter and trial.warmup != other.warmup:
                 continue
-            octaves = math.log2(trial.peak(self.kappa) / other.peak(self.kappa))
+            ratio = trial.peak(self.kappa) / other.peak(self.kappa)
+            octaves = math.log2(ratio)
             if abs(octaves) >= 1 / 8:
                 continue
             # With Adam, "sqrt" scales its other settings, too: an equal rate is another training.
