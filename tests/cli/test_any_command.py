@@ -150,7 +150,7 @@ def test_a_closed_stream_goes_to_no_file(
     ("line", "code"),
     [
         ("status . 2>/dev/full", 2),
-        ("check --strategies >/dev/full", 2),
+        pytest.param("check --strategies >/dev/full", 2, marks=pytest.mark.slow),
         ("--help >/dev/full", 2),
     ],
 )

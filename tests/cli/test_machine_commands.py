@@ -136,6 +136,7 @@ def test_wrong_input_is_refused_before_anything_starts(
     assert done.returncode == 2 and named in done.stderr, done.stderr
 
 
+@pytest.mark.slow
 def test_all_strategies_of_all_engines_are_listed_with_what_is_missing_here(check):
     lines = {
         line["strategy"]: line
