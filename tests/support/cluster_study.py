@@ -87,11 +87,15 @@ class ClusterStudy:
         )
 
     def wait_for_work(self, point: str) -> None:
-        """Wait until the worker of its newest run trains; the job runs some time before the worker starts."""
+        """Wait until the worker of its latest job trains; the job runs some time before the worker starts."""
 
         def at_work() -> bool:
-            runs = StudyFolder.open(self.results).runs(point)
-            return self.states()[point] == "running" and runs[-1].progress() is not None
+            run = StudyFolder.open(self.results).runs(point)[-1]
+            job, progress = run.job(), run.progress()
+            if job is None or progress is None or self.states()[point] != "running":
+                return False
+            # A run that goes on still holds what the worker of an earlier job wrote.
+            return progress.updated > job.submitted
 
         self.cluster.wait_for(at_work, f"{point} at work")
 
