@@ -123,6 +123,7 @@ class Plan:
         Raises:
             UserError: A data set cannot be prepared, or must be prepared in advance and is not.
         """
+        # With --until, one plan starts several batches of points.
         fresh = [point for point in points if point.name not in self._ready]
         find = prepare_points
         if self.launcher.detached:
@@ -181,6 +182,7 @@ class Plan:
     def _note_unchecked(self, points: Sequence[Point], listener: Listener) -> None:
         """Say that the number of class weights is checked only once the data is read."""
         for point in points:
+            # "balanced" weights have a number for each class by themselves.
             weighted = isinstance(point.train.class_weights, tuple)
             if weighted and known_classes(point, self._kind, self.request.base) is None:
                 listener.note(

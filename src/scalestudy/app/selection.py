@@ -164,6 +164,7 @@ def status_record(overview: "Overview") -> dict[str, Any]:
     return {
         "schema": STATUS_SCHEMA,
         "states": _count_states(overview.points),
+        # 0 and "" where no queue was asked.
         "queue": {"asked": overview.asked or None, "error": overview.error or None},
         "points": [_point(status) for status in overview.points],
     }

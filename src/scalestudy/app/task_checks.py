@@ -107,6 +107,7 @@ def known_classes(point: Point, kind: Kind | None, base: Path) -> int | None:
     prepared = planned.prepared()
     if prepared is not None:
         return prepared.classes
+    # Few sources can tell without reading their samples.
     return getattr(planned.source, "known_classes", None)
 
 

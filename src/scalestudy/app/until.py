@@ -109,6 +109,7 @@ def dry_run_until(
     """
     plan = plan_study(request, options, dry=True, listener=listener)
     rows = RowPoints.of(plan)
+    # Read once: a dry run changes nothing in between, and records nothing.
     overview = Overview([])
     if plan.existing is not None:
         overview = study_status(plan.existing, record=False)
@@ -147,6 +148,7 @@ def _unsettled(decision: Decision) -> str:
     """Why a decision is provisional, or without any quality; "" if it stands."""
     if decision.provisional:
         return " and ".join([UNSETTLED[reason] for reason in decision.provisional])
+    # A decision on times alone may stand, and still say nothing of the models.
     kinds = {verdict.kind for verdict in decision.verdicts.values()}
     if kinds <= {"unknown", "no-reference"}:
         return UNSETTLED["quality-unknown"]

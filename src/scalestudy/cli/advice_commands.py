@@ -97,6 +97,7 @@ def advise_command(
     from scalestudy.config.settings import EFFICIENCY_TARGET
     from scalestudy.features.advise import Goal, advise_document, advise_json, answer
 
+    # Also nan, which is neither above 0 nor below.
     if efficiency is not None and not 0 < efficiency <= 1:
         raise UserError(
             "an efficiency above 0 and at most 1",

@@ -229,6 +229,7 @@ def _found(
     from scalestudy.features.model.find_model import find_model
     from scalestudy.store.permission import Permission
 
+    # A record of a model may come from anyone: it starts no code but what is named here.
     permission = Permission(task, environment)
     model = find_model(
         path or newest_study(),

@@ -293,6 +293,7 @@ def open_study(given: Path | None) -> "StudyFolder":
         return StudyFolder.open(newest_study())
     if not given.is_file():
         return StudyFolder.open(given)
+    # By its name in the file, as `run` has done without --out.
     folder = default_folder(given, load_study(given).name)
     if not (folder / "study.json").exists():
         raise UserError(

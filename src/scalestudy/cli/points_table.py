@@ -76,6 +76,13 @@ def _left(row: PointLine) -> str:
     return units.duration(row.seconds_left)
 
 
+def _state(row: PointLine) -> Text:
+    text = f"{row.state} {row.phase}".rstrip()
+    if row.restarts and row.state == "running":
+        text = f"{text}, restart {row.restarts}"
+    return Text(text, style=STYLES.get(row.state, ""))
+
+
 @dataclass(frozen=True)
 class _Column:
     """A column of the table: its heading, and the cell of a row."""
@@ -86,7 +93,7 @@ class _Column:
 
 
 NAME = _Column("point", lambda row: Text(row.name))
-STATE = _Column("state", lambda row: Text(_state(row), style=STYLES.get(row.state, "")))
+STATE = _Column("state", _state)
 JOB = _Column("job", lambda row: Text(row.job))
 BAR = _Column("", _bar)
 RATE = _Column("samples/s", lambda row: short_throughput(row.throughput), "right")
@@ -203,13 +210,6 @@ def _table(columns: Sequence[_Column], rows: Sequence[PointLine]) -> Table:
     for row in rows:
         table.add_row(*[column.cell(row) for column in columns])
     return table
-
-
-def _state(row: PointLine) -> str:
-    text = f"{row.state} {row.phase}".rstrip()
-    if row.restarts and row.state == "running":
-        return f"{text}, restart {row.restarts}"
-    return text
 
 
 def _window(rows: Sequence[PointLine], height: int) -> Sequence[PointLine]:

@@ -139,6 +139,7 @@ def report_command(
             f"--format {form}",
             "Leave one of them out.",
         )
+    # Click's numbers may be nan and inf.
     if target_quality is not None and not isfinite(target_quality):
         raise UserError("a finite --target-quality", f"{target_quality}", "Correct it.")
     options = (column or (), strategy, workers, metric, better, quality_margin, row)
@@ -172,6 +173,7 @@ def report_command(
     page = None
     if opened and file is None:
         page = _page(opened, findings)
+    # As functions, of which only the chosen form is called: for CSV and JSON no figure is drawn.
     programs = {
         "table": lambda: render_text(
             findings,

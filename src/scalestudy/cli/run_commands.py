@@ -148,6 +148,7 @@ def run_study_command(
         else:
             text = f"\nInterrupted; finished runs are kept. Resume with: {resume}"
         err().print(text, markup=False)
+        # As shells report Ctrl-C: 128 and the number of SIGINT.
         raise typer.Exit(130) from None
     finally:
         # Else a browser would load it again for ever.
@@ -406,6 +407,7 @@ def launch_command(
                 "one of them",
                 "Leave them out: each of those processes is a worker, and --seed gives the seed.",
             )
+        # It replaces this process, and does not return.
         run_rank(
             script,
             words,
@@ -433,6 +435,7 @@ def script_arguments(script: Path, words: list[str]) -> list[str]:
     Raises:
         UserError: They contain an option of launch, which could be meant for either.
     """
+    # The user has said that all of them are the script's.
     if words[:1] == ["--"]:
         return words[1:]
     misplaced = [word for word in words if OPTION.fullmatch(word)]

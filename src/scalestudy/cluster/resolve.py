@@ -29,6 +29,7 @@ HOSTS = "SCALESTUDY_HOSTS"
 """Host of every rank, by rank, of a study on several hosts without a queue."""
 NODES = "SCALESTUDY_NODES"
 """Nodes of a PBS job. Job scripts read them from the file of PBS, which only the first node has."""
+# A function, since those that it names are defined below.
 PLACEMENTS: Registry[Callable[[Environment], Placement | None]] = Registry(
     "scalestudy.placements",
     lambda: {"torchrun": torchrun, "openmpi": openmpi, "pbs": pbs},

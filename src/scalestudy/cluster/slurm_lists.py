@@ -12,6 +12,7 @@ Item = TypeVar("Item")
 # Expanded here, in Slurm's order: TensorFlow's resolver sorts names as text, so that node10 comes before node2,
 # and ranks and addresses disagree.
 _RANGES = r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*"
+# ASCII: `\d` alone also matches digits of other scripts.
 _ELEMENT = re.compile(rf"(?:[A-Za-z0-9._-]|\[{_RANGES}\])+", re.ASCII)
 _LIST = re.compile(rf"[,\s]*(?:{_ELEMENT.pattern}(?:[,\s]+|$))*", re.ASCII)
 

@@ -202,6 +202,7 @@ def device_of(
     """
     if asked != "auto":
         return asked
+    # A launcher that assigned GPUs expects them to be used: that none is seen is an error, not a choice.
     if assigned or seen or driver_is_dead():
         return "gpu"
     return "cpu"

@@ -243,6 +243,7 @@ def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
             ("sweep.workers", "sweep.strategy"),
         )
     device = machine.device(point.launch.device)
+    # With workers on several nodes, each node needs GPUs for its own only.
     needed = min(point.workers, _of_one_node(point, machine))
     if device == "gpu" and needed > machine.gpus:
         available = "no GPU"

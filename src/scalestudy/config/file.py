@@ -68,6 +68,7 @@ class Study(StoredSettings):
     quality_margin: Annotated[
         QualityMargin | None,
         BeforeValidator(_margin),
+        # A lambda: an annotated return value would change the schema of what is written.
         PlainSerializer(lambda margin: margin and margin.key),
     ] = Field(default=None, examples=[0.01, "2 %"])
     """How much worse than one worker's the quality may be to count as no worse: in units of the metric, or as

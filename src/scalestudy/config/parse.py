@@ -158,6 +158,7 @@ class _Parser:
         if not values:
             action = "Add values, or remove the key."
             self._wrong(f"at least one value for {label}", [], at, action)
+        # Before each is checked: a list may have millions.
         if len(values) > MOST_POINTS:
             received = f"{len(values)} values of {label}"
             self._wrong(
@@ -206,6 +207,7 @@ class _Parser:
     def _file(self, value: Any) -> Any:
         if not isinstance(value, str) or not value:
             return value
+        # Paths in a study file are relative to it, wherever the command is called.
         file = self.path.absolute().parent / Path(value).expanduser()
         return str(file.resolve())
 
@@ -433,6 +435,7 @@ def _repair(name: str, value: Any) -> str:
             strategy = named(value)
         if strategy:
             return f'Write "{strategy}", the name of {value} here.'
+        # The quotes made a text of it.
         if not words and _BARE.fullmatch(value):
             return f"Write {value} without quotes."
     in_section = not name.startswith("sweep.")

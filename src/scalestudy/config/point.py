@@ -67,6 +67,7 @@ class Terms(StoredSettings):
 
     def timing(self) -> dict[str, Any]:
         """The settings that affect its speed, as JSON values."""
+        # Two runs that differ in these keys alone may be compared.
         return self.model_dump(mode="json", exclude={"launch": NOT_TIMED})
 
 
@@ -221,9 +222,11 @@ class Point(StoredSettings):
             self.task,
             self.sources,
             self.seed,
+            # All other precisions keep their weights in float32.
             self.train.precision == "float64",
             self.train.weights,
             self.train.input_scaling,
+            # Its sizes and classes are those of the layers.
             self.data.model_dump(mode="json", exclude={"cache"}),
         ]
         text = json.dumps(alike, sort_keys=True)

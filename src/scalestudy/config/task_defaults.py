@@ -236,6 +236,7 @@ def read_task_file(path: Path) -> TaskText:
         is_assigned = isinstance(statement, ast.Assign | ast.AnnAssign)
         if is_assigned and name not in values:
             computed.add(name)
+    # `read = None` is no function.
     reads = "read" in last and "read" not in values
     return TaskText(values, computed, reads)
 
@@ -249,6 +250,7 @@ def _assigned(statement: ast.stmt, name: str) -> ast.expr:
     match statement:
         case ast.AnnAssign(value=ast.expr() as value):
             return value
+        # In `a, b = 1, 2`, a name gets a part of the value.
         case ast.Assign() if all(
             isinstance(target, ast.Name) for target in statement.targets
         ):

@@ -38,6 +38,7 @@ class Build(NamedTuple):
 
 def why_unseen(variables: Mapping[str, str] = os.environ) -> Reason:
     """Return why a process with these variables sees no GPU, from NVML's current state."""
+    # In the order in which a GPU is reached: the driver, the permission to open it, the variable that names it.
     if error := unavailable():
         if container_image(variables):
             return Reason(

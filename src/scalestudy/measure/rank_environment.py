@@ -58,6 +58,7 @@ def rank_record(
         local_rank=placement.local_rank,
         host=socket.gethostname(),
         pid=os.getpid(),
+        # Of the process, not of this call: by now libraries have been imported.
         began=psutil.Process().create_time(),
         placement_source=placement.source,
         cpus=cores.granted(),

@@ -298,6 +298,7 @@ class Utilisation:
     def usage(self) -> Usage:
         """Return the usage so far, including an open window and earlier processes."""
         with self._lock:
+            # Closed and opened again, so that what it has used so far counts.
             if self._open.is_set():
                 self._end()
                 self._begin()

@@ -118,6 +118,7 @@ def permit_task(
     file = permission.task
     if file is None:
         file = Path(recorded)
+        # The place counts, too: an archive may hold a file of the same content beside other modules.
         if not file.is_file() or not was_trained(file):
             seen = f"{file}: it is not there, and"
             if file.is_file():
@@ -154,6 +155,7 @@ def permit_point(point: Point, permission: Permission = NOTHING) -> Point:
             "a file with which you have not trained there",
             f"Read it, then name it: --task {point.task}",
         )
+    # The Python of an environment runs whatever its folder holds.
     recorded, named = point.environment, permission.environment_path
     if recorded is not None and named is None:
         raise UserError(

@@ -44,6 +44,7 @@ def read_position(path: Path, fingerprint: str) -> Position | None:
         UnusableError: If its fingerprint differs, or if the file cannot be read.
     """
     try:
+        # Numbers alone: a pickle in the file of another user could run any code.
         with np.load(path, allow_pickle=False) as file:
             # Settings, data and shapes must be those of this run, or its numbers would mix two.
             if str(file["fingerprint"]) != fingerprint:

@@ -68,6 +68,7 @@ def rate_table(
         if peak > base:
             start = base
         rising = step < warmup
+        # The last step of the warm-up has the full rate, and no step has none.
         rates[rising] = start + (peak - start) * (step[rising] + 1) / warmup
     return rates
 

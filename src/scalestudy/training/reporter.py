@@ -46,6 +46,7 @@ class Reporter:
             steps=session.steps,
             quality=self._last_quality(),
             restarts=0,
+            # Each write sets it.
             updated=0,
         )
         if position:

@@ -65,6 +65,7 @@ def explain(error: BaseException) -> ScalestudyError | None:
     if isinstance(error, ScalestudyError):
         return error
     text, parts = str(error), None
+    # RecursionError is a RuntimeError and a UnicodeError is a ValueError, so that these come first.
     match error:
         case OSError():
             return _explain_os_error(error)
@@ -104,6 +105,7 @@ def explain(error: BaseException) -> ScalestudyError | None:
 
 def _explain_os_error(error: OSError) -> UserError:
     names = []
+    # A rename has two.
     for name in (error.filename, error.filename2):
         if name is None:
             continue
