@@ -134,6 +134,7 @@ class RowPoints:
             if name not in numbers or status.state == "missing":
                 continue
             key, number = numbers[name]
+            # Also one that failed, which would else be chosen again for ever.
             tried.setdefault(key, set()).add(number)
             if status.result:
                 cost = units[key] * (status.result.wall_seconds or 0.0)

@@ -74,6 +74,7 @@ def first_study(
     source_line = '# source = "FOLDER"  # images; without it, the data of the task'
     if source:
         source_line = f"{toml_line('source', source)}  # `scalestudy data show FILE` says what it holds"
+    # More would share cores or GPUs, and their times would not count.
     workers = [count for count in (1, 2, 4, MOST_WORKERS) if count <= (gpus or cores)]
     engine = _engine_of(task, folder) or installed_engine()
     strategy = engine_traits(engine).default_strategy

@@ -122,6 +122,7 @@ def _lines(report: "Report") -> "Table":
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("", "What", "Where", "Seen, and what to do"):
         table.add_column(name, overflow="fold", no_wrap=name in ("", "What"))
+    # As Text, not markup: what a check has seen may hold brackets.
     for line in merge(report.lines):
         seen = Text(line.seen)
         if line.action:

@@ -124,6 +124,7 @@ def show_document(
         text = html(document())
     else:
         text = markdown(document())
+    # Not by the console, which takes brackets for markup and lays out anew.
     if file is None:
         print(text, end="")
         return

@@ -324,6 +324,7 @@ def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int]) -> None:
         added = whole.decode(errors="replace").splitlines()
         if file not in read:
             added = added[-LINES:]
+        # Each at once, for whoever follows through a pipe.
         for line in added:
             print(prefix + printable(line), flush=True)
         read[file] = start + len(whole)

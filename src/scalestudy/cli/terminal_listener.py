@@ -114,6 +114,7 @@ class Terminal(Listener):
             return
         from rich.live import Live
 
+        # Redrawn on changes alone; see `points_changed`.
         with Live(
             self._table(overview),
             console=self.console,
