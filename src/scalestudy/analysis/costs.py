@@ -292,4 +292,5 @@ def _unmeasured(
         reasons.append(Uncounted(frozenset(uncounted)))
     if flops is not None and peak.reason:
         reasons.append(peak.reason)
+    # Every rank of every run may have the same reason.
     return list(dict.fromkeys(reasons))

@@ -45,6 +45,7 @@ def describe_doubt(doubt: Doubt) -> str:
 def _unlike_gpus(doubt: UnlikeGpus) -> str:
     parts = []
     for names, keys in doubt.rows.items():
+        # Sorted: a set has an order of its own in each process.
         parts.append(f"{', '.join(sorted(names))}: {_labels(keys)}")
     return (
         f"Rows ran on unlike GPUs, so their times are not comparable ({'; '.join(parts)}). Run all rows on one"

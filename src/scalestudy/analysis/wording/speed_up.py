@@ -40,6 +40,7 @@ def describe_reason(reason: NoSpeedUp | None) -> str | None:
             kind = "disturbed" if reason.disturbed else "oversubscribed"
             words = f"{kind}: {reason.record}"
         case OtherGpus():
+            # Sorted, so that the same GPUs make the same reason, by which rows are grouped.
             names = ", ".join(sorted(reason.names))
             others = ", ".join(sorted(reason.baseline))
             words = f"its GPUs ({names}) are unlike its baseline's ({others})"
