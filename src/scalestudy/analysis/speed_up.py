@@ -177,7 +177,9 @@ def _ratio(
 
 
 def _steady(
-    key: Key, baseline: Key, measures: Measures
+    key: Key,
+    baseline: Key,
+    measures: Measures,
 ) -> tuple[Estimate, NoSpeedUp | None]:
     """Ratio of the rates, or why there is none."""
     for row in (key, baseline):

@@ -200,7 +200,9 @@ def _mean_wall(measures: Measures, key: Key) -> float:
 
 
 def _lost_seconds(
-    runs: Sequence[RunFolder], status: PointStatus, expected: float
+    runs: Sequence[RunFolder],
+    status: PointStatus,
+    expected: float,
 ) -> float:
     """Seconds of runs that ended without a result: as recorded, else those of a training."""
     lost = 0.0
