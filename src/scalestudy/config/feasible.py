@@ -128,6 +128,7 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
             ("train.find_unused_parameters", "engine"),
         )
     offered = engine_traits(point.engine).optimizers
+    # An engine that lists no optimizers takes all of them.
     if offered and train.optimizer not in offered:
         yield (
             f"an optimizer of {point.engine}, one of {', '.join(offered)}, for point {point.name}",

@@ -87,6 +87,7 @@ class PointFiles(StoredSettings):
 class Point(StoredSettings):
     """One combination of a study's swept values; stored as `point.json` in each of its run folders."""
 
+    # A literal, so that a point of another layout is refused and not misread.
     schema_version: Literal[1] = 1
     name: str
     """Name of the point, unique in its study and valid as a folder: `horovod-w2-s0`."""
@@ -229,6 +230,7 @@ class Point(StoredSettings):
             # Its sizes and classes are those of the layers.
             self.data.model_dump(mode="json", exclude={"cache"}),
         ]
+        # Sorted, so that equal settings have one digest in whatever order they were written.
         text = json.dumps(alike, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
         file = f"{folder}/s{self.seed}-{digest[:8]}.npz"

@@ -49,6 +49,7 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
+        # The schema describes each key by the text below it, so that pages and editors do not need another.
         use_attribute_docstrings=True,
     )
 

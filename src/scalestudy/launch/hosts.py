@@ -26,7 +26,12 @@ from scalestudy.launch.host_connection import (
 from scalestudy.launch.launcher import Note, Options
 from scalestudy.launch.local import LocalLauncher
 from scalestudy.launch.local_run import Reserved
-from scalestudy.launch.reserve import ports, secret_for, wants_private
+from scalestudy.launch.reserve import (
+    SPARE_PORTS,
+    ports,
+    secret_for,
+    wants_private,
+)
 from scalestudy.store.records import SHARED_CORES
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
@@ -239,6 +244,7 @@ class HostsLauncher(LocalLauncher):
         point: Point,
     ) -> Generator[Note, None, Reserved]:
         """Reserve cores and GPUs on the hosts of a point; see `reserve_devices`."""
+        # Nothing to note, but it must be a generator like the reservation on this machine.
         yield from ()
         files = point.needed_files()
         paths = (
@@ -276,7 +282,7 @@ def reserve_devices(
         names += [address_of(host, facts)] * len(ranks)
         if not facts.alone and not facts.gpus and point.oversubscribed is None:
             point = point.on(oversubscribed=SHARED_CORES)
-    port = held.enter_context(ports(point.processes + 2))
+    port = held.enter_context(ports(point.processes + SPARE_PORTS))
     variables = passed_on() | secret_for(point.processes)
 
     def processes(run: RunFolder) -> HostProcesses:

@@ -76,6 +76,7 @@ class PointStatus:
     @property
     def runnable(self) -> bool:
         """Whether the point is to be run: neither done, queued nor running."""
+        # Corrupt records are left to the user, whom the reason tells how to repair them.
         return self.state in (*UNSUCCESSFUL, "missing")
 
 
@@ -273,7 +274,9 @@ def take_steps(
 
     On Ctrl-C while `on_step` handles a step, the generator gets the exception first, to stop its workers.
     """
+    # An error in `on_step` ends the workers at once, not when the generator is collected.
     with closing(steps):
+        # Not `for`, which drops what the generator returns.
         while True:
             try:
                 taken = next(steps)

@@ -31,7 +31,9 @@ def points_here(study: Study) -> list[Point]:
         UserError: If a point is impossible here, or no requested GPU is visible, with the likely reason.
     """
     gpus = devices.gpus()
+    # A sweep may ask for GPUs in some of its points only.
     asked = [study.launch.device, *study.sweep.other.get("launch.device", ())]
+    # "auto" means CPUs where there is no GPU, but not where only its driver fails: nobody would notice.
     if not gpus and ("gpu" in asked or ("auto" in asked and driver_is_dead())):
         reason = why_unseen()
         device = "auto"
@@ -57,6 +59,7 @@ class LocalLauncher:
     title = "this machine"
     detached = False
     checked = False
+    # In the class, so that the launcher of several hosts replaces them.
     reserve = staticmethod(reserve_here)
     guard = staticmethod(refuse_open_ports)
 

@@ -114,6 +114,7 @@ def read_status(
         status = replace(status, state="done")
     end = None
     if status.state == "done":
+        # A result that appeared since is not among the files that were read.
         status = replace(status, result=point_run.result or run.result())
     elif status.state == "queued":
         queue = None

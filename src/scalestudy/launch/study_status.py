@@ -79,6 +79,7 @@ def study_status(
                 error=answer.error,
                 queue_title=queue.title,
             )
+    # No queue was asked this time: what is shown of its last answer stays.
     if known is not None and names is not None and not answers:
         overview = replace(known, points=[])
     readings = {name: read_status(run, answers, now) for name, run in runs.items()}
@@ -195,6 +196,7 @@ def _find_unanswered(
     """Find the jobs of runs whose submission was not answered; return these runs with them."""
     points, lost = [], []
     for each in runs:
+        # A result shows that the job has run, whatever became of the answer to its submission.
         if each.run is None or each.job is None or each.files.result:
             continue
         if each.job.queue == queue.name and is_unanswered(each.run):
@@ -204,6 +206,7 @@ def _find_unanswered(
         return {}
     found = []
     try:
+        # Another user's folder may be read-only: its states are shown all the same.
         with contextlib.suppress(OSError):
             found = find_jobs(queue, lost)
             if record:
@@ -211,6 +214,7 @@ def _find_unanswered(
     except QUEUE_ERRORS:
         if must:
             raise
+    # Anew, with the jobs that were recorded just now.
     read = {point.name: PointRun.read(folder, point) for point in points}
     if record:
         return read

@@ -340,6 +340,7 @@ class Outcome(Record):
     Analysis works on these. For our own runs (`Result`), more fields are required.
     """
 
+    # A literal, so that a record of another layout is refused and not misread.
     schema_version: Literal[1] = 1
     name: str
     engine: str | None = None
