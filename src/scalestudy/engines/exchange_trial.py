@@ -90,6 +90,7 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, request: dict[str, Any]) -> 
     events = Path(request["events"])
 
     def tell(**event: Any) -> None:
+        # Closed after each line: the caller stops ranks that stall, and must see how far each is.
         with open(events, "a") as file:
             file.write(json.dumps(event) + "\n")
 

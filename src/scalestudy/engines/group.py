@@ -56,6 +56,7 @@ class Group:
         """Return rank 0's arrays on every rank, as `share` does, by a single sum."""
         # By one sum: each of them waits for the slowest rank.
         mine = np.frombuffer(b"".join(value.tobytes() for value in values), np.uint8)
+        # Arrays over `bytes` would be read-only.
         flat = bytearray(self.share(mine))
         shared = []
         start = 0
@@ -148,6 +149,7 @@ def join(
     The engine must be set up before, because devices and threads are fixed once a process computes. `device`
     is "cpu" or "gpu". `communication` is "auto", "ring" or "nccl", if the strategy has a choice.
     """
+    # By its name, so that only the framework in use is imported.
     joined: Joined = load(traits(name).join)(
         placement,
         workers=workers,

@@ -92,6 +92,7 @@ def listening(address: str, port: int) -> socket.socket:
     Raises:
         OSError: If it cannot listen there.
     """
+    # All other ranks may connect at the same moment.
     return socket.create_server((address, port), backlog=4096)
 
 
@@ -113,6 +114,7 @@ def interface_of(placement: Placement, address: str | None = None) -> str | None
     sources: list[str] = []
     for other in others:
         sources += _sources(other)
+    # Without a route, any interface of this host is better than the loopback, which none but it reaches.
     for source in sources or outward_addresses():
         interface = _holder(source)
         if interface is not None:

@@ -37,6 +37,7 @@ class Evaluation(ABC):
         ops = keras.ops
         outputs = self._task.model(inputs, training=False)
         losses = self._task.loss(targets, outputs)
+        # In float64, as metrics are: sums over a large set lose digits in float32.
         sums = [ops.sum(ops.cast(losses, "float64"))]
         for name, metric in self._task.metrics.items():
             start = self.start(name)

@@ -303,9 +303,12 @@ class TensorFlowTraits(EngineTraits):
         changes: dict[str, str | None] = {
             "KERAS_BACKEND": "tensorflow",
             "TF_CPP_MIN_LOG_LEVEL": variables.get("TF_CPP_MIN_LOG_LEVEL", level),
+            # One that this process has inherited describes the workers of another run.
             TF_CONFIG: None,
         }
         if gpus:
+            # By default TensorFlow takes nearly all memory of a GPU, which hides what the run needs.
+            # With threads of their own, kernels do not wait for the threads that prepare the input.
             changes |= {
                 "TF_FORCE_GPU_ALLOW_GROWTH": "true",
                 "TF_GPU_THREAD_MODE": "gpu_private",
@@ -323,6 +326,7 @@ class TensorFlowTraits(EngineTraits):
                 f"none in {sys.prefix}",
                 self.install,
             )
+        # Horovod is built for the frameworks that it finds: the package may be there without this library.
         if "horovod" in libraries and installation.library_file() is None:
             return UserError(
                 "Horovod, which the horovod strategy needs",

@@ -126,6 +126,7 @@ class _Convolved(Activated):
     def computed(self: Any, x: Any) -> Any:
         kernel, bias = kernel_and_bias(self)
         padding: Any = 0
+        # Not PyTorch's own "same", which refuses strides.
         if self.padding == "same":
             x, padding = padded(x, kernel.shape[2:], self.strides, self.dilation_rate)
         return CONVOLVE[self.rank](
@@ -204,10 +205,12 @@ def padded(
         dilation,
         strict=True,
     ):
+        # Rounded up, as the outputs of "same" are in TensorFlow and Keras.
         steps = -(-length // stride)
         reach = (steps - 1) * stride + (width - 1) * spread + 1
         total = max(reach - length, 0)
         sides.append((total // 2, total - total // 2))
+    # PyTorch's convolutions pad both ends alike; uneven padding has to come before them.
     if all(before == after for before, after in sides):
         return x, tuple(before for before, _ in sides)
     ends = [
@@ -229,4 +232,5 @@ def _lay_out(kernel: Any) -> None:
     laid = first.contiguous(
         memory_format=FORMATS.get(kernel.ndim, torch.contiguous_format)
     )
+    # Only its data: the layer holds this very parameter.
     kernel.data = laid.permute(*range(2, kernel.ndim), 1, 0)

@@ -158,12 +158,14 @@ class TorchTraits(EngineTraits):
             ),  # TCPStore warns of host names
         }
         if gpus:
+            # cuBLAS repeats its sums bit for bit only with a workspace of fixed size.
             changes["CUBLAS_WORKSPACE_CONFIG"] = variables.get(
                 "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
             )
         return changes
 
     def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:
+        # Looked for and not imported: commands that only plan must not wait for a framework.
         if importlib.util.find_spec("torch") is not None:
             return None
         return UserError(
