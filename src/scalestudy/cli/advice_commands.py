@@ -92,6 +92,7 @@ def advise_command(
 
     With --from, numbers measured elsewhere are judged instead of a study.
     """
+    # Imported here, as in every command: the analysis alone takes a second, which `--help` need not wait for.
     from scalestudy.analysis.decision import Criteria
     from scalestudy.analysis.findings import read_study
     from scalestudy.config.settings import EFFICIENCY_TARGET
@@ -145,6 +146,7 @@ def advise_command(
         )
         findings = read_study(opened, plan=plan, bill=bill)
     result = answer(findings, goal)
+    # A function, which is called only if its format is chosen.
     programs = {"json": partial(advise_json, findings, result)}
     show_document(lambda: advise_document(findings, result), form, None, programs)
 

@@ -79,6 +79,7 @@ def check_command(
         return _print_strategies(form)
     from scalestudy.features.check.check import CheckOptions, check
 
+    # Progress goes to standard error, so that standard output holds nothing but the answer.
     console, shown = err(), ""
     options = CheckOptions(workers, nodes, submit, tuple(skip or ()), folder, engine)
     with console.status("Checking") as status:

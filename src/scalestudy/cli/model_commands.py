@@ -350,6 +350,7 @@ def prepare_data_command(
 
     terminal = Terminal()
     settings, kind, base, built = data_settings_of(what, image_size, cache, terminal)
+    # A source alone has no study that sets a timeout.
     launch = LaunchSettings()
     if built:
         launch = built[0].launch

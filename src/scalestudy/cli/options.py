@@ -252,6 +252,7 @@ def worker_counts(text: str) -> list[int]:
             repr(text),
             "Correct it.",
         )
+    # A number that is given twice would make the same points twice.
     return list(dict.fromkeys(map(int, words)))
 
 

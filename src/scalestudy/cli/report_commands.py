@@ -219,6 +219,7 @@ def _share(study: Path | None, file: Path, *, force: bool) -> None:
 
     opened = open_study(study)
     refuse_target(file, [study], force=force)
+    # Read once for both: runs may end between two readings.
     overview = study_status(opened)
     shared = share_study(opened, read_study(opened, overview=overview).runs, overview)
     with writing(file):

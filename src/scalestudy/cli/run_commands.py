@@ -251,6 +251,7 @@ def submit_command(
 
     request = request_of(study, folder)
     loaded = request.study
+    # Runs on this machine end with their process: nobody could log out after submitting them.
     if not launcher_of(loaded).detached:
         names = " or ".join(f'"{name}"' for name in queues())
         raise UserError(
@@ -297,6 +298,7 @@ def _show_scripts(
     found = job_scripts(request, options, point=point, listener=Terminal())
     if folder is None:
         (text,) = found.values()
+        # Not wrapped: the parts of a broken line would be other commands.
         out().print(
             text,
             markup=False,

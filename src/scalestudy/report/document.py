@@ -180,6 +180,7 @@ class Drawing:
     choices: tuple[Figure, ...] = ()
     """Further figures that a reader can select in the same place."""
 
+    # So that `case Drawing(figure)` has the figure itself, also one that is made on demand.
     __match_args__ = ("figure",)
 
     @cached_property

@@ -91,6 +91,7 @@ def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> s
             file_name=file_name or "results",
         )
     )
+    # Jinja drops the end of a template's last line.
     return page + "\n"
 
 
@@ -173,6 +174,7 @@ def script_json(value: Any) -> str:
         value,
         ensure_ascii=False,
         separators=(",", ":"),
+        # NaN is no JSON: a browser would refuse all of the page's data.
         allow_nan=False,
     )
     # "</script" would end the element; JavaScript once took both separators for ends of lines.

@@ -153,6 +153,7 @@ def refuse_ignored_callbacks(callbacks: list[Any], file: str) -> None:
             )
         for hook in NEVER_CALLED:
             method = getattr(callback, hook, None)
+            # Keras's base class defines every one of them, empty: only those of other modules do something.
             if getattr(method, "__module__", "keras").partition(".")[0] != "keras":
                 raise UserError(
                     f"callbacks in {file} with methods that are called: on_train_begin, on_epoch_begin, "

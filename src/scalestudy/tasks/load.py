@@ -221,6 +221,7 @@ def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
     """Refuse a model without one output of class probabilities, as losses and metrics by name require."""
     units = [data.classes]
     if data.classes == 2:
+        # One output may be the probability of the second class: the first has the rest.
         units.append(1)
     axes, place = 2, "sample"
     if data.kind == "masks":

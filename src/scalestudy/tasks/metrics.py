@@ -85,6 +85,7 @@ def metrics_of(
         )
     for name, metric in metrics.items():
         if not isinstance(metric, keras.Metric):  # a function
+            # The wrapper keeps sums over samples, so that the workers' parts add up to the value of the whole set.
             label = getattr(metric, "__name__", "metric")
             metrics[name] = keras.metrics.MeanMetricWrapper(metric, name=label)
     return metrics, senses
@@ -195,6 +196,7 @@ def _of_keras(name: str, file: Any) -> Any:
     try:
         return keras.metrics.get(name)
     except ValueError:
+        # Keras lists classes, too, whose names have capitals; task files name functions.
         of_keras = filter(str.islower, dir(keras.metrics))
         close = suggestion(name, (*METRICS, *OF_NUMBERS, *of_keras))
         action = f"Use one of {', '.join(METRICS)}, or one of Keras."

@@ -148,6 +148,7 @@ def output_dtype() -> str | None:
     """Return the type of a network's last layer: at least float32, even with mixed precision."""
     if keras.config.floatx() == "float64":
         return None
+    # In 16 bits, a softmax and its loss are numerically unstable (Keras's guide to mixed precision).
     return "float32"
 
 

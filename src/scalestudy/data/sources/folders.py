@@ -70,6 +70,7 @@ def all_or_refused(
         try:
             return function(item)
         except UserError as error:
+            # Returned, since one that is raised would end the reading of all others.
             return error
 
     refused: list[UserError] = []
@@ -94,6 +95,7 @@ def _joined(errors: Sequence[UserError]) -> UserError:
         elif isinstance(error, StrangeColoursError):
             strange |= error.pixels
             classes = error.classes
+    # All together, so that the line to paste has the colours of several masks.
     if coloured:
         return colours_to_name(coloured)
     if strange:

@@ -31,6 +31,7 @@ class Indents:
     label = "indents"
 
     def __init__(self, argument: str | None, data: DataSettings) -> None:
+        # One image to train on and one to validate on are the least that a split can divide.
         if argument is not None and (not argument.isdecimal() or int(argument) < 2):
             raise UserError(
                 '"indents:COUNT" with a count of at least 2',
@@ -49,6 +50,7 @@ class Indents:
             )
         self.known_classes = len(self.class_names())
         self.identity = f"indents:{self._count}"
+        # All that the images depend on: a set is prepared anew if one of these changes.
         self.fingerprint = digest(
             "indents",
             VERSION,
