@@ -9,12 +9,14 @@ import pytest
 from recording_listener import RecordingListener
 from scalestudy.analysis.next_runs import Limits
 from scalestudy.app.plan import Request, request_of
+from scalestudy.app.row_points import lost_seconds
 from scalestudy.app.run_study import dry_run, job_scripts
 from scalestudy.app.until import dry_run_until
 from scalestudy.config.parse import load_study
 from scalestudy.launch.job_view import JobView
 from scalestudy.launch.launcher import Options, launcher_of
 from scalestudy.launch.queue.launchers import SLURM
+from scalestudy.launch.queue.queue_launcher import next_submission
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.launcher_process import LauncherProcess
 from scalestudy.store.records import Failure, JobRecord, Progress
@@ -143,3 +145,35 @@ def test_it_leaves_every_byte_and_time_of_the_folder_as_they_were(
     # What a command that acts on the study then writes down is what the dry run saw.
     assert study_status(StudyFolder.open(request_.target)).of(VARIES).state == expected
     assert contents_and_times(request_.target) != before
+
+
+def test_it_shows_the_script_that_a_submission_would_write(
+    request_: Request, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.checkpoint.touch()
+    answer(monkeypatch, "NODE_FAIL")
+    options = Options(resubmissions=1)
+    scripts = job_scripts(
+        request_,
+        point=VARIES,
+        options=options,
+        listener=RecordingListener(),
+    )
+    assert f"points/{VARIES}/run-1" in scripts[VARIES]
+    status = study_status(StudyFolder.open(request_.target)).of(VARIES)
+    submission = next_submission(status, limit=1)
+    assert submission is not None
+    assert submission.resume == run, "the same folder"
+
+
+def test_a_run_that_is_in_the_queue_again_has_lost_no_time(
+    request_: Request, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed(run)
+    answer(monkeypatch, "RUNNING")
+    folder = StudyFolder.open(request_.target)
+    seen = study_status(folder, record=False).of(VARIES)
+    assert lost_seconds([run], seen, expected=100.0) == 0.0
+    answer(monkeypatch, "NODE_FAIL")
+    seen = study_status(folder, record=False, must=True).of(VARIES)
+    assert lost_seconds([run], seen, expected=100.0) == 100.0

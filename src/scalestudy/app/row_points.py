@@ -142,7 +142,7 @@ class RowPoints:
                 if timing:
                     of_timings += cost
             if folder is not None:
-                lost = _lost_seconds(folder.runs(status.name), status, expected[key])
+                lost = lost_seconds(folder.runs(status.name), status, expected[key])
                 spent += units[key] * lost
         computed = _cost_of_timings(measures, units)
         share = 1.0
@@ -199,7 +199,7 @@ def _mean_wall(measures: Measures, key: Key) -> float:
     return measures.wall_seconds.mean(key).value or 0.0
 
 
-def _lost_seconds(
+def lost_seconds(
     runs: Sequence[RunFolder],
     status: PointStatus,
     expected: float,
@@ -209,10 +209,11 @@ def _lost_seconds(
     for run in runs:
         if run.result() is not None:
             continue
-        failure = run.failure()
-        if failure is None and run == status.run:
-            # A dry run does not record what only the queue knows.
+        if run == status.run:
+            # A dry run records neither an end that only the queue knows, nor that a job is back.
             failure = status.failure
+        else:
+            failure = run.failure()
         if failure is None:
             continue
         # A failure says no time; the ranks and the progress do, if it came that far.

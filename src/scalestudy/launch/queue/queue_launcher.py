@@ -32,7 +32,7 @@ from scalestudy.launch.queue.point_job import JobScript, allocation, expand_for,
 from scalestudy.launch.queue.site_profile import Site, find_site
 from scalestudy.launch.scheduler import QueueRefused, QueueUnreachable
 from scalestudy.launch.study_status import study_status
-from scalestudy.store.records import JobRecord
+from scalestudy.store.records import Failure, JobRecord
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import UNSUCCESSFUL
 from scalestudy.store.study_folder import StudyFolder
@@ -68,7 +68,7 @@ def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
     attempt = status.job.attempt if never_started else status.job.attempt + 1
     if attempt > limit + 1:
         return None
-    if _resumable(status.run):
+    if _resumable(status.run, status.failure):
         return Submission(attempt, status.run)
     return Submission(attempt)
 
@@ -109,11 +109,11 @@ def can_continue(status: PointStatus) -> bool:
     """Whether a run was interrupted by the cluster, not by a person, and can continue from its checkpoint."""
     if status.state != "failed" or status.job is None or status.run is None:
         return False
-    return _resumable(status.run)
+    return _resumable(status.run, status.failure)
 
 
-def _resumable(run: RunFolder) -> bool:
-    failure = run.failure()
+def _resumable(run: RunFolder, failure: Failure | None) -> bool:
+    # The failure of the status: a dry run records none that only the queue knows.
     if failure is None or not run.checkpoint.exists():
         return False
     # For a job that its queue has forgotten, the reason is unknown unless a rank recorded it.
