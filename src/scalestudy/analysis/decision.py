@@ -121,7 +121,7 @@ class PassedOver:
 
 @dataclass(frozen=True)
 class NoSingle:
-    """Why no one-worker row is the reference: none has finished or was timed, or `verdict` speaks against `key`."""
+    """Why no one-worker row is the reference: none has finished or was timed, or one is worse by `verdict`."""
 
     kind: Literal["unfinished", "untimed", "worse"]
     key: Key | None = None

@@ -223,7 +223,7 @@ def _expected_time(plan: Plan, names: set[str]) -> str:
 
 def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
     yield f"They run in blocks of one seed, rows shuffled (order seed {order.seed}):"
-    # Points come block by block, so that each seed is met once.
+    # Points come block by block: of one seed, and of one seed of the data where those are swept.
     for seed, block in groupby(points, key=lambda point: point.seed):
         names = [point.name for point in block]
         yield f"  seed {seed}: {', '.join(names)}"

@@ -54,7 +54,7 @@ class Group:
 
     def share_arrays(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return rank 0's arrays on every rank, as `share` does, by a single sum."""
-        # By one sum: each of them waits for the slowest rank.
+        # Each sum waits for the slowest rank.
         mine = np.frombuffer(b"".join(value.tobytes() for value in values), np.uint8)
         # Arrays over `bytes` would be read-only.
         flat = bytearray(self.share(mine))

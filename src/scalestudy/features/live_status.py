@@ -49,7 +49,7 @@ def show(
                 started = time.monotonic()
                 # Points may have been added since.
                 folder = StudyFolder.open(path)
-                # Files that have not changed are not read again.
+                # Points that were done before are not read again.
                 overview = study_status(folder, known=overview)
                 view = picture(folder, overview, table, console.height)
                 live.update(view, refresh=True)
@@ -126,7 +126,7 @@ def last_line(run: RunFolder) -> str:
             stream.seek(max(size - LOG_TAIL, 0))
             lines = stream.read().decode(errors="replace").split("\n")
         for line in reversed(lines):
-            # Not what TensorFlow prints about itself.
+            # Not what frameworks and launchers print about themselves.
             if line.strip() and not is_noise(line):
                 return prefix + line
     return ""

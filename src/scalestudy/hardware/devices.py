@@ -166,7 +166,7 @@ def _instances(nvml: Library, handle: Handle, whole: Gpu) -> list[Gpu]:
         # Slots for instances may be empty.
         if part is None:
             continue
-        # CUDA_VISIBLE_DEVICES names instances by UUID alone.
+        # CUDA_VISIBLE_DEVICES names a certain instance by its UUID.
         uuid = ask(nvml, "nvmlDeviceGetUUID", part)
         if uuid is None:
             continue

@@ -121,7 +121,7 @@ def poll(
     except QUEUE_ERRORS as error:
         if must:
             raise
-        # The time of the attempt is kept, so that other processes do not ask at once, too.
+        # With `keep`, the time of the attempt is kept, so that other processes do not ask at once, too.
         answers = answers.unanswered(error.received, now=now)
     else:
         answers = answers.answered(views, now=now, progress=progress)

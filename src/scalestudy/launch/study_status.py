@@ -26,7 +26,8 @@ def study_status(
     """Return the states of the points. A queue is asked about all jobs at once, at limited intervals.
 
     With `record`, what only the queue knows is recorded in the run folders, see `record_ends`: a queue without
-    accounting forgets a job minutes after its end. Without, nothing is written, as for a dry run.
+    accounting forgets a job minutes after its end. Without, nothing is written, as for a dry run: a queue is then
+    asked each time, and a job that it has just called over counts as running until an answer is kept.
 
     Args:
         folder: The study.

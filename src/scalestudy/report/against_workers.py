@@ -401,7 +401,7 @@ def _lines(
     if any(column(records, "joined")):
         layers.append(drawn.transform_filter("datum.joined").mark_line(strokeWidth=2.5))
     if has_bars:
-        # Rows of one run have no interval.
+        # Where no row has several runs, nothing shows a spread.
         bars = drawn.transform_filter("isValid(datum.low)")
         rule = bars.mark_rule(strokeWidth=2)
         tick = bars.mark_tick(

@@ -108,6 +108,6 @@ def significant(value: float, digits: int = 4) -> str:
     if not value or not isfinite(value):
         return format_number(value, 0)
     exponent = floor(log10(abs(value)))
-    # The digits before the point are one more than the exponent.
+    # From 1 on, the digits before the point are one more than the exponent.
     after_point = digits - (1 + exponent)
     return format_number(value, max(0, after_point))

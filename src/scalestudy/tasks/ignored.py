@@ -107,7 +107,7 @@ def _owner(kind: type, name: str) -> type | None:
     """Return the user's class that defines a method; None if only a framework does."""
     for base in kind.__mro__:
         package = base.__module__.partition(".")[0]
-        # The classes of the user come first: from here on, all are a framework's.
+        # What comes after a class of a framework does not override its method.
         if package in ("keras", "torch"):
             return None
         if name in vars(base):

@@ -208,7 +208,7 @@ def _crossentropy(loss: Any) -> tuple[str | None, bool]:
     if isinstance(loss, str):
         try:
             loss = keras.losses.get(loss)
-        # Scalestudy's own names are none of Keras's.
+        # Scalestudy has names that Keras has not, such as "focal".
         except ValueError:
             return None, False
     name = getattr(loss, "__name__", type(loss).__name__)

@@ -226,7 +226,7 @@ def _lines_of(process: "subprocess.Popen[bytes]") -> Iterator[str]:
         # It has closed its output, or is about to end: `select` would return at once.
         if readable and not part:
             time.sleep(POLL)
-        # What it left behind may print for ever: no more is read than the pipe held at its end.
+        # What it left behind may print for ever: no more is read than a pipe can hold.
         if ended:
             left -= len(part)
         *lines, begun = (begun + part).split(b"\n")

@@ -93,7 +93,13 @@ def failed(
     run.write_failure(failure)
     if checkpoint:
         run.checkpoint.touch()
-    return PointStatus(point, how_it_failed(failure), run=run, job=job)
+    return PointStatus(
+        point,
+        how_it_failed(failure),
+        run=run,
+        job=job,
+        failure=failure,
+    )
 
 
 def test_every_run_knows_its_job_and_every_script_its_run(
@@ -271,9 +277,8 @@ def test_a_job_that_its_queue_has_forgotten_goes_on_from_its_checkpoint(
     status = failed(folder, UNKNOWN, checkpoint=True)
     submission = next_submission(status, limit=3)
     assert submission and submission.resume == status.run
-    failure = status.run.failure().model_copy(update={"exit_code": 3})
-    status.run.write_failure(failure)
-    assert next_submission(status, limit=3) == Submission(2)
+    failure = status.failure.model_copy(update={"exit_code": 3})
+    assert next_submission(replace(status, failure=failure), limit=3) == Submission(2)
 
 
 def test_a_point_is_submitted_again_no_more_often_than_the_limit(

@@ -236,7 +236,6 @@ def covering(size: Size, into: Size) -> Size:
     height, width = size
     least_rows, least_columns = into
     ratio = max(least_rows / height, least_columns / width)
-    # Rounding may fall short of `into` by a pixel.
     rows = round(height * ratio)
     columns = round(width * ratio)
     return max(least_rows, rows), max(least_columns, columns)

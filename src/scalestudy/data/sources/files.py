@@ -238,7 +238,7 @@ class Tree:
                 if is_system_name(name):
                     continue
                 path = os.path.join(at, name)
-                # A link to nothing, and a folder, may be named like an image, too.
+                # A link to nothing and a named pipe may be named like an image, too.
                 readable = name.lower().endswith(READ_SUFFIXES) and os.path.isfile(path)
                 side = images if readable else others
                 side.append(Path(path))

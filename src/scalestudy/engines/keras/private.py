@@ -30,7 +30,7 @@ def untrainable(model: keras.Model) -> list[keras.Variable]:
     seeds: set[int] = set()
     weights: list[keras.Variable] = []
     for layer in all_layers(model):
-        # Keras lists the states of seed generators among them.
+        # A layer may hold the state of its seed generator as a weight of its own.
         seeds.update(id(generator.state) for generator in seed_generators(layer))
         weights += layer._non_trainable_variables
     return [weight for weight in weights if id(weight) not in seeds]

@@ -314,7 +314,7 @@ class TensorFlowTraits(EngineTraits):
                 "TF_GPU_THREAD_MODE": "gpu_private",
             }
         if rendezvous in (BY_TF_CONFIG, BY_SERVERS) and process is not None:
-            # gRPC would send the workers' traffic to the proxy, and does not honour no_proxy.
+            # gRPC would send the workers' traffic to the proxy unless no_proxy names every node.
             changes |= dict.fromkeys(PROXIES)
             changes[TF_CONFIG] = tf_config(process, served=rendezvous == BY_SERVERS)
         return changes

@@ -239,7 +239,7 @@ def _report_unless(*, needed: bool) -> Callable[[Topic, str, str, str], Line]:
 
 def _fits(version: str, wanted: str) -> bool:
     try:
-        # By itself, a specifier contains no release candidate: 2.21.0rc1 is taken as 2.21.0.
+        # A release candidate is older than its release: 2.21.0rc1 is taken as 2.21.0.
         return SpecifierSet(wanted).contains(Version(version).base_version)
     except InvalidVersion:
         return False

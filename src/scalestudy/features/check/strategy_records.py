@@ -17,7 +17,6 @@ def refuse_unloadable(library: StrategyLibrary) -> UserError | None:
 
     A library that is there may be built for another version of the framework.
     """
-    # In a process of its own: a library that is built for another framework may end its process.
     command = [sys.executable, "-P", "-c", f"import {library.module}"]
     try:
         done = subprocess.run(

@@ -129,7 +129,7 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
                 values[_tag(place, key)] = {}
             else:
                 values[_tag(place, key)] = dict(by_seed)
-    # Rows whose workers shared their cores are left out: their spread would widen the others' intervals.
+    # Rows without times of their own, such as those that shared their cores, would widen the others' intervals.
     alike = []
     for place, side in enumerate(sides):
         timed = filter(side.timed, side.findings.measures.groups)
@@ -240,7 +240,6 @@ def _unlike(
     after = set(map(value, theirs))
     if len(before) > 1 or len(after) > 1 or before == after:
         return ""
-    # Unknown properties are assumed to be equal.
     if None in before or None in after:
         return ""
     return f"{name}: {_text(before.pop())} and {_text(after.pop())}"

@@ -95,7 +95,7 @@ class Diagnosis(Record):
 
 def digest_of(point: Point) -> str:
     """Return a digest of the settings that determine what a point computes and how fast."""
-    # Not by where its data lie: a study that was moved has not changed.
+    # Not by the folder of its cache: data that were prepared elsewhere are the same.
     content = {"is": point.identity(), "terms": point.terms.timing()}
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -158,7 +158,7 @@ def _form(separator: str, *, commas: bool) -> str:
 
 def _separator(text: str) -> str:
     """Return the most frequent separator of the first line that is no comment."""
-    # A file without such a line gets the first of `SEPARATORS`. The Sniffer of `csv` raises there, and for one column.
+    # A file without such a line gets the first of `SEPARATORS`, and one column is one, whatever is in it.
     counted = ""
     for line in text.splitlines():
         is_empty = not line.strip(" ,;\t\r")

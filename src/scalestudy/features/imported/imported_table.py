@@ -374,7 +374,7 @@ def _remarks_on_log(columns: Mapping[str, ImportedColumn]) -> Iterator[str]:
     quality = columns.get("quality")
     if quality is None:
         return
-    # A log with the time of the whole run beside each epoch was written after the run, with its final quality.
+    # Only a log of epochs without the time of the run is like that of a `CSVLogger`, which has both metrics.
     if "training_seconds" not in columns and not is_of_validation(quality.name):
         yield f"{printable_name(quality.name)} may be that of the training data: its name does not say."
     if metric_name(quality.name) == "loss":

@@ -52,7 +52,7 @@ def times_of_epochs(
     Raises:
         UserError: They rise too little to tell.
     """
-    # A column means one thing in a whole file, so one run whose times fall decides for runs whose times rise.
+    # A column means one thing in a whole file, whose runs are therefore judged together.
     kinds = {_times_of(rows) for rows in groups}
     kinds.discard(None)
     # Without any time there is no kind, and the answer is of no effect.

@@ -19,7 +19,6 @@ OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Pow: operator.pow,
 }
 NAMES = ("workers", "seed")
-# Without braces inside, so that JSON stays as it is.
 BRACES = re.compile(r"\{([^{}]*)\}")
 LARGEST = 1e12
 """Largest operand."""

@@ -51,7 +51,7 @@ def measured_point(
         seed=seed,
         swept=script.swept,
         data=ResolvedData(source=script.source),
-        # Only the script knows these; `with_facts` sets what it has used.
+        # Only the script knows these; `with_facts` sets the epochs and the batch that it has used.
         train=ResolvedTrain(
             epochs=1,
             batch_size=1,

@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     from scalestudy.worker import die_with_launcher, join_network
 
     try:
-        # Before anything starts a thread: the kernel lets only a process of one thread change its namespaces.
+        # Before anything starts a thread: the kernel lets only a process of one thread join a user namespace.
         join_network()
         die_with_launcher()
         from scalestudy.cluster.resolve import resolve

@@ -93,7 +93,7 @@ class Workers:
         self._folder: RunFolder | None = None
         self._communication: str | None = None
         self._cores_used: list[tuple[float, float]] = []
-        # Under torchrun or srun, no supervising process calls finish.
+        # No supervising process calls `finish` under torchrun or srun, nor where Python runs the script itself.
         if not os.environ.get(FOLDER):
             sys.excepthook = self._on_error
             atexit.register(self._at_exit)

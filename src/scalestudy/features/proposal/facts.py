@@ -80,7 +80,7 @@ def _hardware(subject: ProposalSubject) -> Fact:
 
 def _software(subject: ProposalSubject) -> Fact:
     recorded = dict(environments(subject.findings.runs))
-    # Engines may share a package, such as Keras.
+    # Several packages may have one label, such as "tensorflow" and "tensorflow-cpu".
     names = dict.fromkeys((*package_labels().values(), "Scalestudy"))
     versions = []
     for name in names:

@@ -140,7 +140,7 @@ def _render(template: str, names: dict[str, Any]) -> PartContent:
             return value
         return ""
 
-    # A panel's file may come from anyone: its template calls nothing but the names that it is given.
+    # A panel's file may come from anyone: its template reaches neither files nor modules.
     environment = SandboxedEnvironment(undefined=StrictUndefined, finalize=collect)
     try:
         text = environment.from_string(template).render(names).strip()

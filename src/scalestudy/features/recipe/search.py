@@ -110,7 +110,8 @@ class Search:
                 continue
             ratio = trial.peak(self.kappa) / other.peak(self.kappa)
             octaves = math.log2(ratio)
-            if abs(octaves) >= 1 / 8:
+            near = abs(octaves) < 1 / 8
+            if not near:
                 continue
             # With Adam, "sqrt" scales its other settings, too: an equal rate is another training.
             by_root = trial.rule == "sqrt"
