@@ -343,6 +343,7 @@ def _trainings(
     by_updates: dict[Key, list[Run]] = {}
     for key, runs in groups.items():
         members = by_updates.setdefault(updates[key], [])
+        # A timing run stops before it has learned anything.
         members += [run for run in runs if not run.is_timing]
     trained: dict[Key, Sequence[Run]] = {}
     for key in groups:

@@ -45,6 +45,7 @@ def keep_models_apart(
         # Tables from elsewhere say nothing about the model.
         if not run.foreign:
             swept = without_repeats(run.result.swept)
+            # As text: swept values may be lists, which cannot be keys.
             settings = repr(sorted(swept.items()))
             alike[run.result.engine, settings].append(run)
     named: dict[int, str] = {}

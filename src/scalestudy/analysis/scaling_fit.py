@@ -84,6 +84,7 @@ def _terms_of_fixed_updates() -> list[ScalingTerm]:
     return [
         ScalingTerm("compute", "/n", lambda n: 1 / n),
         ScalingTerm("fixed", "", lambda n: n**0),
+        # A power of n makes numbers of the truth values.
         ScalingTerm("constant", " for n ≥ 2", lambda n: (n >= 2) * n**0),
         ScalingTerm("log", " log₂(n)", lambda n: np.log2(n) * n**0),
         ScalingTerm("linear", " (n − 1)", lambda n: (n - 1) * n**0),
@@ -300,6 +301,7 @@ def fit(
     else:
         # Single runs have no scatter to test against.
         lack_of_fit = largest > CLEAR
+    # With all terms, so that the spread does not depend on which were chosen.
     free, least = _least_squares(columns, values)
     variance, freedom = _variance(least, scatter, len(n), len(different), free)
     # Intervals solve it hundreds of times. The triangular factor has the same sum of squares for any

@@ -272,6 +272,7 @@ def _with_data(
     weights: dict[tuple[object, ...], tuple[float, ...] | None] = {}
     ready = []
     for point in points:
+        # As text: settings with a table of colours cannot be a key themselves.
         key = point.data.model_dump_json()
         if key not in taken:
             taken[key] = take(point)
@@ -323,6 +324,7 @@ def _noted(
         listener.note(
             f"{data.source}: no training sample of {of} ({join_first(names)}): make the validation set smaller"
         )
+    # Absolute, since workers and jobs may start in another folder.
     arrays = str(done.path.absolute())
     rows = str(Path(str(split.path)).absolute())
     return arrays, rows, len(split.train)

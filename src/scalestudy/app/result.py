@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.store.study_folder import StudyFolder
 
+# Imported where they are used: each of them takes a part of a second.
 if TYPE_CHECKING:
     import altair as alt
     import polars as pl

@@ -39,6 +39,7 @@ def match_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
     for pattern in patterns:
         fitting = set()
         for name in known:
+            # Not `fnmatch`, which ignores case where the system does.
             if name == pattern or fnmatch.fnmatchcase(name, pattern):
                 fitting.add(name)
         if not fitting:
@@ -153,6 +154,7 @@ def _value(point: "Point", axis: str) -> str:
 
 def _count_states(points: Iterable["PointStatus"]) -> dict[str, int]:
     counts = Counter(status.state for status in points)
+    # In the order of the states, whichever points come first.
     return {state: counts[state] for state in STATES if counts[state]}
 
 

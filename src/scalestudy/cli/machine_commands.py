@@ -214,6 +214,7 @@ def site_init_command(
     from scalestudy.launch.queue.site_init import ask_site, site_template
     from scalestudy.launch.queue.site_profile import load_site, sites_folder
 
+    # It becomes the name of a file.
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError(
             "a name of letters, digits, . - and _",

@@ -240,6 +240,7 @@ def _page(opened: "StudyFolder", findings: "Findings") -> str:
 
     page = opened.path / "report" / "report.html"
     table = opened.path / "report" / "table.json"
+    # A table that cannot be read says as little of the page as an old one.
     with suppress(OSError, UnicodeDecodeError):
         if page.exists() and table.read_text() == to_json(findings):
             return str(page)

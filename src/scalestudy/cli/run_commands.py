@@ -160,6 +160,7 @@ def run_study_command(
         _note_disturbed(result.overview, resume)
     if result.overview.failed:
         err().print(f"Run the failed points again with: {resume}", markup=False)
+    # For scripts: the study went to its end, but not every point succeeded.
     raise typer.Exit(1 if result.failures else 0)
 
 

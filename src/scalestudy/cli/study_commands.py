@@ -187,6 +187,7 @@ def _print_verified(folder: Path, form: str) -> bool:
 
     from scalestudy.app.verify import verify
 
+    # On standard error: standard output may be the JSON that a program reads.
     with err().status("Reading") as status:
         files = verify(folder, lambda name: status.update(f"Reading {escape(name)}"))
     wrong = [file for file in files if not file.sound]

@@ -329,6 +329,7 @@ class _Parser:
             expected = f"a text of 1 to {MOST_CHARACTERS} characters for {key}"
             action = f'Write {key} = "What readers should know", or leave it out.'
             self._wrong(expected, words, key, action)
+        # Lines of the file are no lines of a page: the text is one paragraph.
         return " ".join(words.split())
 
     def _margin(self, table: dict[str, Any]) -> QualityMargin | None:

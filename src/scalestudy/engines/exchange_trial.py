@@ -104,6 +104,7 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, request: dict[str, Any]) -> 
             built["no_gpus"] = why_not_listed(Build(name, built["cuda"]), reason)
         tell(step="built", **built)
         return 0
+    # JSON has made a list of the hosts.
     placement = Placement(
         **{**request["placement"], "hosts": tuple(request["placement"]["hosts"])}
     )

@@ -360,6 +360,7 @@ def address_of(host: str, facts: HostFacts) -> str:
     for line in done.stdout.splitlines():
         key, _, value = line.partition(" ")
         settings[key] = value
+    # Where ssh gives no answer, the name as it is listed, without the user.
     return settings.get("hostname", host.rpartition("@")[2])
 
 

@@ -91,9 +91,11 @@ def notes(findings: Findings) -> list[str]:
         return sentences
     sentences = [_THROUGHPUT, _TIME]
     counts = {row.workers for row in rows}
+    # With one number of workers there is no speed-up to explain.
     if len(counts) > 1:
         sentences.append(_SPEED_UP)
     sentences.append(_COST)
+    # Single runs have no intervals.
     if any(row.runs > 1 for row in rows):
         sentences.append(_INTERVALS)
     if findings.measures.sequential:

@@ -343,6 +343,7 @@ def time_figure(findings: Findings) -> Figure:
     x = workers_axis(sorted(counts))
     dashes = alt.StrokeDash(
         "part:N",
+        # Without a legend, as the caption says what is dashed.
         scale=alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]]),
         legend=None,
     )

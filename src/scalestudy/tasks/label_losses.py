@@ -138,6 +138,7 @@ def cross_entropy(data: DataInfo) -> Loss:
     return losses
 
 
+# One function: for a single output channel it is the binary cross-entropy.
 bce = cross_entropy
 
 

@@ -168,6 +168,7 @@ def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
     if isinstance(model, keras.Model):
         return {}
     of_file = keras.metrics.MeanMetricWrapper
+    # Exactly this class: metrics of Keras's own, such as MeanSquaredError, derive from it.
     names = [name for name, metric in metrics.items() if type(metric) is not of_file]
     return dict.fromkeys(names, model.probabilities)
 

@@ -122,6 +122,7 @@ def sense_of(metric: Any) -> Sense:
     if inspect.isfunction(metric):
         if getattr(keras.losses, metric.__name__, None) is metric:
             return Sense("lower", bounded=False)
+        # A user's function may have the name of one of Keras's, and another sense.
         return known(metric.__name__) if _is_keras(metric) else Sense(None)
     for base in type(metric).__mro__:
         if _is_keras(base):

@@ -79,6 +79,7 @@ def of_images(
     classes: int,
 ) -> tuple[Column, Column]:
     """Return the input and the target of an image data set."""
+    # As models receive them, however they are stored.
     images = Column(input_shape, "float32", 0.0, 1.0)
     highest = classes - 1.0
     if kind == "masks":
@@ -125,6 +126,7 @@ class Task:
     @property
     def sense(self) -> Sense:
         """Direction and range of the quality."""
+        # The first metric is the quality.
         return self.senses[next(iter(self.metrics))]
 
     @property

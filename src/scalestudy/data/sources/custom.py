@@ -241,6 +241,7 @@ def write_custom(
             groups = [*(groups or ()), *part.groups]
         done += part.size
         if part.split is not None:
+            # Splits come one after another, so that each is one range of rows.
             given.setdefault(part.split, [done - part.size, done])[1] = done
         on_progress(done)
     if done < 2:
@@ -347,6 +348,7 @@ class ColumnWriter:
         # The number of samples is known only now; the header has room for it.
         self._file.seek(0)
         write_header(self._file, (self._count, *rest), dtype)
+        # On the disk before the manifest, which says that the set is complete.
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -461,6 +463,7 @@ class ColumnWriter:
 def _holds_texts(array: Array) -> bool:
     if array.dtype != object:
         return array.dtype.kind in "UST"
+    # Texts in an array of objects, as pandas keeps them.
     return all(isinstance(item, str | bytes) for item in array.ravel())
 
 

@@ -77,4 +77,5 @@ class Indents:
 
     def _row(self, index: int) -> Sample:
         image, mask = make_micrograph(self._seed, index, self._size)
+        # Images have an axis of channels, masks have none.
         return image[:, :, None], mask

@@ -312,6 +312,7 @@ def _blot(
     radial = radius * unevenness
     columns = x + radial * np.cos(angles)
     rows = y + squeeze * radial * np.sin(angles)
+    # Pillow takes the column first.
     return list(zip(columns, rows, strict=True))
 
 

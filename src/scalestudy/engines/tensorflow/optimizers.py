@@ -130,6 +130,7 @@ def _update(
     rate: Any,
 ) -> None:
     """Apply weight decay, then the update, in Keras's order."""
+    # The kernels take every number in the type of the weights.
     rate = tf.cast(rate, gradients[0].dtype)
     if optimizer.weight_decay is not None:
         share = rate * tf.cast(optimizer.weight_decay, rate.dtype)
@@ -150,6 +151,7 @@ def _sgd(
         handle = variable.value.handle
         if optimizer.momentum:
             (velocity,) = moments_of(optimizer, variable)
+            # Not `ResourceApplyMomentum`, whose velocity leaves out the rate that Keras's includes.
             tf.raw_ops.ResourceApplyKerasMomentum(
                 var=handle,
                 accum=velocity.value.handle,
@@ -232,4 +234,5 @@ class LossScale:
             self.good.assign(0)
             return tf.constant(0)
 
+        # In the graph, so that the host need not wait for the gradients to decide it.
         tf.cond(overflow, bad, good)

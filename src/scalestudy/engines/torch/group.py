@@ -73,12 +73,14 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Any:
+        # The sum is written into its tensor, and the caller keeps this one.
         total = tensor.clone()
         dist.all_reduce(total)
         return total
 
     @staticmethod
     def backward(ctx: Any, upstream: Any) -> Any:
+        # Collectives take contiguous tensors only, which gradients need not be.
         total = upstream.contiguous().clone()
         dist.all_reduce(total)
         return total
@@ -155,6 +157,7 @@ def _meet(placement: Placement, device: str) -> None:
     backend = "gloo"
     on = None
     if device == "gpu":
+        # NCCL sums nothing on hosts, where `host_sum` has its arrays.
         backend = "cpu:gloo,cuda:nccl"
         # NCCL then connects now, on this GPU, instead of in the first step on one that it guesses.
         on = torch.device("cuda:0")
@@ -162,6 +165,7 @@ def _meet(placement: Placement, device: str) -> None:
         # Our own socket: PyTorch's store would listen on all interfaces.
         socket = None
         if first:
+            # Detached: it belongs to the store from here on, and Python must not close it.
             socket = listening(address, placement.port).detach()
         store = dist.TCPStore(  # type: ignore[attr-defined]
             address,

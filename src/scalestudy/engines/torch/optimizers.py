@@ -203,6 +203,7 @@ def _of_task(
     """Return the optimizer that the task file makes, which must train all `variables`."""
     assert task.optimizer is not None
     inner = task.optimizer(getattr(task.model, "module", task.model), rate)
+    # LBFGS computes gradients several times in a step, by a closure that no exchange follows.
     if not isinstance(inner, torch.optim.Optimizer) or isinstance(
         inner, torch.optim.LBFGS
     ):
