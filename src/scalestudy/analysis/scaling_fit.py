@@ -233,7 +233,10 @@ class ScalingFit:
         end = best * factor
         while excess(end) < 0:
             if not 1e-9 < end / best < 1e9:
-                return 0.0 if factor < 1 else math.inf
+                # The runs allow any value on this side.
+                if factor < 1:
+                    return 0.0
+                return math.inf
             end *= factor
         return float(brentq(excess, end, end / factor, xtol=1e-12 * best, rtol=1e-5))
 

@@ -246,6 +246,7 @@ def study_data(
 def _data_sets(points: Iterable[Point]) -> list[DataSettings]:
     distinct: dict[str, DataSettings] = {}
     for point in points:
+        # As text: settings with a table of colours cannot be a key themselves.
         distinct[point.data.model_dump_json()] = point.data
     return list(distinct.values())
 

@@ -60,6 +60,7 @@ class UNet(nn.Module):
         skips = []
         for block in self.encoder:
             x = block(x)
+            # Before the pooling, which loses the positions that the decoder needs.
             skips.append(x)
             x = nn.functional.max_pool2d(x, 2)
         x = self.bridge(x)

@@ -242,7 +242,9 @@ def write_custom(
         done += part.size
         if part.split is not None:
             # Splits come one after another, so that each is one range of rows.
-            given.setdefault(part.split, [done - part.size, done])[1] = done
+            first = done - part.size
+            rows = given.setdefault(part.split, [first, done])
+            rows[1] = done
         on_progress(done)
     if done < 2:
         raise UserError(
@@ -353,7 +355,9 @@ class ColumnWriter:
         os.fsync(self._file.fileno())
         self._file.close()
         if self._sequence:
-            offsets = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
+            ends = np.cumsum(self._lengths)
+            # With the beginning of the first: sample k lies between the offsets k and k + 1.
+            offsets = np.concatenate([[0], ends]).astype(np.int64)
             with open(self._path.with_suffix(".offsets.npy"), "wb") as file:
                 np.lib.format.write_array(file, offsets, version=(1, 0))
                 file.flush()
@@ -485,8 +489,12 @@ def _writers(
                 repr(name),
                 "Rename it in read(data).",
             )
-        key = side if name is None else name
-        label = f"the {side}" if name is None else f"{side[:-1]} {name!r}"
+        key = side
+        label = f"the {side}"
+        if name is not None:
+            key = name
+            # One of the "inputs" is an "input".
+            label = f"{side[:-1]} {name!r}"
         vocabulary = storing.vocabularies.get(key)
         return ColumnWriter(
             folder,

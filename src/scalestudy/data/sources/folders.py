@@ -140,7 +140,9 @@ class ImageFolder:
         # Masks of single objects are binary: no colour in them tells a class.
         if any(isinstance(sample.target, ObjectMasks) for sample in listing.samples):
             refuse_unused(data, ("colours",), "a mask for each object")
-        names = self._colours.names if self._colours else listing.classes
+        names = listing.classes
+        if self._colours:
+            names = self._colours.names
         self.known_classes = len(names) or None
         self._index = {name: index for index, name in enumerate(listing.classes)}
         self.fingerprint = files_digest(root, listing.files())

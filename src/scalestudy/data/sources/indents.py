@@ -38,7 +38,9 @@ class Indents:
                 f"'indents:{argument}'",
                 'Write "indents:240".',
             )
-        self._count = DEFAULT_COUNT if argument is None else int(argument)
+        self._count = DEFAULT_COUNT
+        if argument is not None:
+            self._count = int(argument)
         self._size = data.image_size or DEFAULT_SIZE
         self._seed = data.seed
         refuse_unused(data, OF_FILES, "indents, which are synthetic")

@@ -93,9 +93,9 @@ class ScheduledOptimizer:
     @property
     def learning_rate(self) -> float:
         """The rate of the first parameter group; callbacks may set it if it is constant."""
-        return float(
-            self.inner.param_groups[0][FACTOR] * self._entries(self._first)[0]["lr"]
-        )
+        factor = self.inner.param_groups[0][FACTOR]
+        scheduled = self._entries(self._first)[0]["lr"]
+        return float(factor * scheduled)
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
