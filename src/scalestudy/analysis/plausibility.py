@@ -221,7 +221,9 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[Doubt]:
     if min(slow) - max(fast) < math.log(APART):
         return
     # Of geometric means, since the times are logarithms.
-    distance = sum(slow) / len(slow) - sum(fast) / len(fast)
+    slow_mean = sum(slow) / len(slow)
+    fast_mean = sum(fast) / len(fast)
+    distance = slow_mean - fast_mean
     slower = math.exp(distance) - 1
     slow_runs, fast_runs = [], []
     for run in measures.groups[row.key]:
@@ -233,7 +235,8 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[Doubt]:
     # A node that some fast runs used as well is not what slows the others down.
     if hosts & _hosts(fast_runs):
         hosts = frozenset()
-    yield GroupsOfTimes(row.key, len(slow), len(slow) + len(fast), slower, hosts)
+    runs = len(slow) + len(fast)
+    yield GroupsOfTimes(row.key, len(slow), runs, slower, hosts)
 
 
 def _two_groups_of_qualities(
@@ -248,7 +251,8 @@ def _two_groups_of_qualities(
         return
     low, high = groups
     # Within the margin on both sides, the two groups learned equally well.
-    margin = accepted_loss(sum(high) / len(high), row.sense, decision.criteria.margin)
+    high_mean = sum(high) / len(high)
+    margin = accepted_loss(high_mean, row.sense, decision.criteria.margin)
     if min(high) - max(low) <= 2 * margin:
         return
     yield GroupsOfQualities(

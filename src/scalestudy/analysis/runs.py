@@ -277,7 +277,9 @@ def _by_seed(run: Run) -> tuple[Any, ...]:
     # Tables without seeds keep the order of their lines.
     if run.source:
         place = (run.source.file, run.source.line or 0)
-    return run.result.seed is None, run.result.seed or 0, *place, run.result.name
+    seed = run.result.seed
+    # None cannot be compared with a number: runs without a seed come last.
+    return seed is None, seed or 0, *place, run.result.name
 
 
 def all_foreign(runs: Iterable[Run]) -> bool:

@@ -358,7 +358,9 @@ def _needed(source: Source, contents: Contents) -> int:
         UserError: If the samples that are decoded in parallel do not fit into memory.
     """
     height, width, channels = contents.input_shape
-    image, target = height * width * channels * contents.dtype.itemsize, 4
+    image = height * width * channels * contents.dtype.itemsize
+    # A class has 32 bits, a pixel of a mask has 8.
+    target = 4
     if source.kind == "masks":
         target = height * width
     if AT_WORK * image > memory_limit():
@@ -428,4 +430,5 @@ def find_set(
         *sorted(keys.items()),
     )
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", source.label)[:40]
-    return PlannedSet(data, base, source, cache / f"{label}-{digest(*identity)[:16]}")
+    name = f"{label}-{digest(*identity)[:16]}"
+    return PlannedSet(data, base, source, cache / name)

@@ -56,5 +56,8 @@ def glance(path: Path) -> Glance | None:
 def spread(items: Sequence[Item], most: int = TRIED) -> list[Item]:
     """Return at most this many items, evenly spaced."""
     # Neighbours in a list are often alike, as images of one class or of one patient.
-    chosen = np.linspace(0, len(items) - 1, min(most, len(items))).round().astype(int)
+    last = len(items) - 1
+    count = min(most, len(items))
+    places = np.linspace(0, last, count)
+    chosen = places.round().astype(int)
     return [items[index] for index in chosen]

@@ -253,7 +253,8 @@ def _check(
             str(y),
             "Store the index of the class, numpy.argmax(y, axis=-1) of one-hot rows, as y.astype(int).",
         )
-    alike = x.shape[1:] == train_x.shape[1:] and x.dtype == train_x.dtype
+    same_shape = x.shape[1:] == train_x.shape[1:]
+    alike = same_shape and x.dtype == train_x.dtype
     if not alike or _is_mask(x, y) != _is_mask(train_x, train_y):
         raise UserError(
             f"images and targets like those of {train_x} and {train_y}",
@@ -269,19 +270,29 @@ def _is_image(x: NpzArray) -> bool:
     axes = len(x.shape)
     if axes not in (3, 4) or 0 in x.shape:
         return False
+    # Grey images have no axis of channels.
+    if axes == 3:
+        return True
     # PyTorch keeps channels first; of an image they are few, its width is not.
-    channels_first = axes == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4
+    few_at_first = x.shape[1] in (1, 3)
+    many_at_last = x.shape[3] > 4
+    channels_first = few_at_first and many_at_last
     return not channels_first
 
 
 def _is_class(y: NpzArray) -> bool:
+    if y.dtype.kind not in "biu":
+        return False
     # Keras's CIFAR-10 and CIFAR-100 have classes in a column, of shape [N, 1].
-    return y.dtype.kind in "biu" and y.shape[1:] in ((), (1,))
+    return y.shape[1:] in ((), (1,))
 
 
 def _is_mask(x: NpzArray, y: NpzArray) -> bool:
+    if y.dtype.kind not in "biu":
+        return False
     size = x.shape[1:3]
-    return y.dtype.kind in "biu" and y.shape[1:] in (size, (*size, 1))
+    with_channel = (*size, 1)
+    return y.shape[1:] in (size, with_channel)
 
 
 class Digits:

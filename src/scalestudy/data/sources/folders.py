@@ -164,7 +164,9 @@ class ImageFolder:
         formats = describe_headers(headers)
         # 8-bit images alone, grey or coloured, are what everybody expects: no remark.
         kinds = {(header.dtype, header.channels) for header in headers}
-        if kinds not in ({(np.dtype(np.uint8), 1)}, {(np.dtype(np.uint8), 3)}):
+        grey = (np.dtype(np.uint8), 1)
+        coloured = (np.dtype(np.uint8), 3)
+        if kinds not in ({grey}, {coloured}):
             words = {1: "grey", 3: "colour"}
             kind = words.get(form.channels, f"{form.channels} channels")
             self._remarks.append(f"images of {formats}, stored as {form.dtype} {kind}")

@@ -148,7 +148,9 @@ def matched_keys(
     """Return the keys that images and masks share; none if the rule gives two names of a side one key."""
     of_images = {_key(image, naming.of_image) for image in images}
     of_masks = {_key(mask, naming.of_mask) for mask in masks}
-    unique = len(of_images) == len(images) and len(of_masks) == len(masks)
+    images_differ = len(of_images) == len(images)
+    masks_differ = len(of_masks) == len(masks)
+    unique = images_differ and masks_differ
     # Names as they are may repeat: `match_masks` refuses these files by name.
     if not unique and naming is not BY_NAME:
         return set()

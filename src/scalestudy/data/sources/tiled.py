@@ -65,7 +65,9 @@ class TiledSource:
         for image, mask in self._source.rows():
             assert isinstance(mask, np.ndarray)
             for tile in self._tiles(image.shape[:2]):
-                yield cut(image, tile, self._tile), cut_mask(mask, tile, self._tile)
+                part = cut(image, tile, self._tile)
+                part_of_mask = cut_mask(mask, tile, self._tile)
+                yield part, part_of_mask
 
     def findings(self) -> SourceFindings:
         findings = findings_of(self._source)
