@@ -146,7 +146,8 @@ def analyse(
             *left_out(runs),
             *quality_warnings(runs),
             *warn_of_rows_apart(
-                measures.wall_seconds.rounds, measures.wall_seconds.values
+                measures.wall_seconds.rounds,
+                measures.wall_seconds.values,
             ),
         ),
     )

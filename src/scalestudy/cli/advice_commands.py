@@ -341,7 +341,8 @@ def recipe_command(
     asked = request_of(study, folder)
     # Not among the study's own results: trials have other settings.
     request = replace(
-        asked, target=folder or default_folder(study, f"{asked.study.name}-recipe")
+        asked,
+        target=folder or default_folder(study, f"{asked.study.name}-recipe"),
     )
     counts: Sequence[int] = asked.study.sweep.workers
     if workers is not None:

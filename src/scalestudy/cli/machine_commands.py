@@ -47,7 +47,8 @@ def check_command(
     submit: Annotated[
         bool,
         option(
-            "Also check the nodes, by a short job, and wait for it.", name="--submit"
+            "Also check the nodes, by a short job, and wait for it.",
+            name="--submit",
         ),
     ] = False,
     engine: Annotated[

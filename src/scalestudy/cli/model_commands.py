@@ -214,7 +214,8 @@ def export_model_command(
     shape = " x ".join(map(str, sides))
     takes = f"inputs {shape}, {trained.record.dtype}, scaled inside"
     out().print(
-        f"{trained.label}: {out_path} ({takes}); classes in {beside}", markup=False
+        f"{trained.label}: {out_path} ({takes}); classes in {beside}",
+        markup=False,
     )
 
 
@@ -263,7 +264,8 @@ def _print_predicted(done: "Predicted", wanted: "Wanted", label: str) -> None:
     if done.skipped:
         left = f", {len(done.skipped)} left out"
     console.print(
-        f"{done.images} images predicted by {label}{left}: {done.table}", markup=False
+        f"{done.images} images predicted by {label}{left}: {done.table}",
+        markup=False,
     )
 
 

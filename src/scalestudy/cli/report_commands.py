@@ -69,7 +69,8 @@ def report_command(
     verbose: Annotated[
         bool,
         option(
-            "Print everything on the page, not only the decision.", name="--verbose"
+            "Print everything on the page, not only the decision.",
+            name="--verbose",
         ),
     ] = False,
     target_quality: Annotated[

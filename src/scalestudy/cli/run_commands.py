@@ -281,7 +281,8 @@ def submit_command(
         out().print(f"Watch it with: scalestudy status {where} --live", markup=False)
     else:
         out().print(
-            f"Nothing was submitted. See scalestudy status {where}", markup=False
+            f"Nothing was submitted. See scalestudy status {where}",
+            markup=False,
         )
 
 

@@ -62,7 +62,8 @@ class Study(StoredSettings):
     title: str = Field(default="", examples=["U-Net on nuclei: how many GPUs?"])
     """Title of the report. By default, the name of the study."""
     description: str = Field(
-        default="", examples=["Which request is worth it for the proposal of May?"]
+        default="",
+        examples=["Which request is worth it for the proposal of May?"],
     )
     """A sentence or two below the title, for readers who do not know the study."""
     quality_margin: Annotated[

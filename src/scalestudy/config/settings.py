@@ -72,7 +72,8 @@ class DataSettings(StoredSettings):
     read: Name | None = Field(default=None, examples=["my_task.py"])
     """Python file whose function `read(data)` reads the source. By default, the task's file if it has one."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
-        default=None, examples=[0.2]
+        default=None,
+        examples=[0.2],
     )
     """Share of the training set that is held out, or "given": the split that comes with the source. By
     default, that split if there is one, otherwise 0.2."""
@@ -100,7 +101,8 @@ class DataSettings(StoredSettings):
     label_column: Name | None = Field(default=None, examples=["diagnosis"])
     """Column of a table that holds the classes."""
     image_size: tuple[Pixels, Pixels] | None = Field(
-        default=None, examples=[[256, 256]]
+        default=None,
+        examples=[[256, 256]],
     )
     """Height and width in pixels to which images are resized; see `fit`. By default, they keep their size."""
     fit: Literal["pad", "crop", "stretch"] = "pad"
@@ -168,7 +170,8 @@ class TrainSettings(StoredSettings):
     """The metrics; the first one is the quality: iou, dice, accuracy, top_k, precision, recall, f1. By
     default, the task's own."""
     class_weights: Literal["balanced"] | Weights | None = Field(
-        default=None, examples=["balanced"]
+        default=None,
+        examples=["balanced"],
     )
     """Factors of the cross-entropy of each class: one number for each class, or "balanced", the inverse of
     its share of the training set. By default, 1."""
@@ -227,7 +230,8 @@ class TrainSettings(StoredSettings):
     """Initial weights of a pretrained model: "imagenet" (Keras's), a file of weights without the top layers,
     or "none" to train from scratch."""
     input_scaling: Literal["unit", "pretrained"] | None = Field(
-        default=None, examples=["pretrained"]
+        default=None,
+        examples=["pretrained"],
     )
     """Input of a pretrained model: numbers from 0 to 1 ("unit"), or what its weights were trained on."""
     frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000)] = 0
@@ -281,7 +285,8 @@ class LaunchSettings(StoredSettings):
     """Cores to which each worker is pinned, the same for any number of workers. By default, 1 on CPUs; on
     GPUs the node's cores divided by its GPUs."""
     workers_per_node: Annotated[int, Field(gt=0, le=10_000)] | None = Field(
-        default=None, examples=[2]
+        default=None,
+        examples=[2],
     )
     """Largest number of workers on a node of a queue, so that a sweep can compare placements: `[4, 2]` puts
     four workers on one node and on two. By default, as many as fit."""

@@ -47,7 +47,8 @@ class OneOf:
         handler: GetCoreSchemaHandler,
     ) -> CoreSchema:
         return core_schema.no_info_after_validator_function(
-            self._known, handler(source)
+            self._known,
+            handler(source),
         )
 
     def __get_pydantic_json_schema__(

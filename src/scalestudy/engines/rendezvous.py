@@ -171,7 +171,8 @@ def _reached(placement: Placement) -> str:
             try:
                 # Rank 0 may not listen yet, or not at this of its addresses.
                 with socket.create_connection(
-                    (address, placement.port), timeout=CONNECT_WITHIN
+                    (address, placement.port),
+                    timeout=CONNECT_WITHIN,
                 ):
                     return address
             except OSError as error:

@@ -123,7 +123,8 @@ def _to_tensorboard(runs: list[Exported], study: str, target: str) -> tuple[int,
     """Write a folder for each run, with its settings for the HPARAMS tab."""
     # TensorBoard's own switch: otherwise it loads TensorFlow to write files, which takes seconds.
     sys.modules.setdefault(
-        "tensorboard.compat.notf", ModuleType("tensorboard.compat.notf")
+        "tensorboard.compat.notf",
+        ModuleType("tensorboard.compat.notf"),
     )
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.plugins.hparams.summary_v2 import hparams_pb
@@ -147,7 +148,11 @@ def _to_tensorboard(runs: list[Exported], study: str, target: str) -> tuple[int,
         )
         writer.add_event(Event(wall_time=run.start, summary=settings_of_run))
         for name, value, epoch, at in run.values():
-            event = Event(wall_time=at, step=epoch, summary=scalar_pb(name, value))
+            event = Event(
+                wall_time=at,
+                step=epoch,
+                summary=scalar_pb(name, value),
+            )
             writer.add_event(event)
         writer.close()
     return len(new), f"tensorboard --logdir {target}"

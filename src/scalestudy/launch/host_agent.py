@@ -123,7 +123,8 @@ def main() -> int:
         if not gpus:
             watched = cpus or machine_cores.granted()
         with WorkerProcesses(
-            _commands(start, cpus, environment), watched=watched
+            _commands(start, cpus, environment),
+            watched=watched,
         ) as workers:
             _watch(lines, start, workers)
         _say(AllEnded(share=workers.others()))

@@ -211,7 +211,10 @@ def _against(
     single = min(lines.values()) == 1
     base = (
         alt.Chart(data(records))
-        .mark_line(strokeWidth=2, point=single)
+        .mark_line(
+            strokeWidth=2,
+            point=single,
+        )
         .encode(
             alt.X(f"{field}:Q", title=titles[field], axis=_x_axis(records, field)),
             alt.Y(
@@ -225,7 +228,8 @@ def _against(
                 "set:N",
                 title="Loss on",
                 scale=alt.Scale(
-                    domain=["validation", "training"], range=[[1, 0], [3, 3]]
+                    domain=["validation", "training"],
+                    range=[[1, 0], [3, 3]],
                 ),
                 legend=alt.Legend(symbolType="stroke"),
             ),
@@ -243,7 +247,8 @@ def _against(
     drawn: Any = base.properties(width=WIDTH, height=HEIGHT)
     if len(panels) > 1:
         drawn = base.properties(width=WIDTH // 2 - 20, height=230).facet(
-            facet=alt.Facet("panel:N", title=None, sort=panels), columns=2
+            facet=alt.Facet("panel:N", title=None, sort=panels),
+            columns=2,
         )
     word = WAYS[field][0]
     return figure(

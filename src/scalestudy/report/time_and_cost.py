@@ -351,7 +351,10 @@ def phases(findings: Findings) -> list[Figure]:
                 share="Share|.1%",
             ),
         )
-        .properties(width=WIDTH, height=len(bars) * bar_height)
+        .properties(
+            width=WIDTH,
+            height=len(bars) * bar_height,
+        )
     )
     caption = (
         "Wall time of a run by phase, from the start of its processes to its result, mean over seeds."

@@ -272,7 +272,8 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     outputs = forward(task, prepared, path)
     notes = notes_on(module, task, prepared, outputs)
     notes += note_on_weights(
-        lambda: task_of(module_of(path), data, resolved).model, path
+        lambda: task_of(module_of(path), data, resolved).model,
+        path,
     )
     try_task(load(engine.implementation), task, prepared, outputs, path)
     return {"notes": notes}

@@ -77,5 +77,6 @@ def limit_time(seconds: float | None = None) -> None:
     # By faulthandler, whose thread also runs while native code holds the interpreter.
     if WITHIN in os.environ:
         faulthandler.dump_traceback_later(
-            seconds or float(os.environ[WITHIN]), exit=True
+            seconds or float(os.environ[WITHIN]),
+            exit=True,
         )

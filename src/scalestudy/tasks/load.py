@@ -240,7 +240,8 @@ def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
 
 def _outputs_of(model: Any, data: DataInfo) -> Any:
     return symbolic_outputs(
-        model, data.inputs or Column(data.input_shape, "float32", 0.0, 1.0)
+        model,
+        data.inputs or Column(data.input_shape, "float32", 0.0, 1.0),
     )
 
 

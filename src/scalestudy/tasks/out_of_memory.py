@@ -15,7 +15,8 @@ WORDS = (
 )
 """Words of which each such error contains one."""
 _ADVICE = re.compile(
-    r" (?:Of the allocated memory|If reserved but unallocated)\b.*", re.DOTALL
+    r" (?:Of the allocated memory|If reserved but unallocated)\b.*",
+    re.DOTALL,
 )
 """Where PyTorch's message turns from what was used to hints for its allocator."""
 

@@ -45,7 +45,8 @@ class Keeper:
             return read_position(self._folder.checkpoint, self._fingerprint)
         except UnusableError as error:
             print(
-                f"scalestudy: {self._folder.checkpoint} is ignored: {error}", flush=True
+                f"scalestudy: {self._folder.checkpoint} is ignored: {error}",
+                flush=True,
             )
             return None
 

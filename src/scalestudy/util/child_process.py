@@ -135,7 +135,8 @@ def ask_file(
     )
     if answer.code and TIMEOUT in answer.errors:
         line = re.search(
-            rf'File "{re.escape(file)}", line (\d+) in (\S+)', answer.errors
+            rf'File "{re.escape(file)}", line (\d+) in (\S+)',
+            answer.errors,
         )
         received = "it did not finish"
         if line:

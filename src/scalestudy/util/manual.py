@@ -73,7 +73,8 @@ def _with_generated_parts(text: str) -> str:
         return text
     # The generator lies among the pages, not in the package: it is the site's hook, too.
     spec = importlib.util.spec_from_file_location(
-        "scalestudy_manual", manual_folder() / "generate.py"
+        "scalestudy_manual",
+        manual_folder() / "generate.py",
     )
     assert spec is not None
     assert spec.loader is not None

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from scalestudy.util.printable import escape
 
 _FAULT = re.compile(
-    r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE
+    r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$',
+    re.MULTILINE,
 )
 _TRACED = re.compile(r"\s|Detected at node |<stack traces unavailable>")
 """Beginnings of the lines in which TensorFlow prints where a node was traced, before the actual error."""

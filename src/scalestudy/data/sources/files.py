@@ -67,10 +67,12 @@ _MASK_HINTS = MASK.union(_MORE_MASK_WORDS.split())
 """Words that decide nothing alone, since a folder of this name may be a class."""
 _WORDS = "|".join(sorted((IMAGE | MASK) - {"x", "y"}, key=len, reverse=True))
 _AT_END = re.compile(
-    rf"(?P<rest>.+?)[-_. ]+(?:ground[-_]?)?(?P<word>{_WORDS})", re.IGNORECASE
+    rf"(?P<rest>.+?)[-_. ]+(?:ground[-_]?)?(?P<word>{_WORDS})",
+    re.IGNORECASE,
 )
 _AT_START = re.compile(
-    rf"(?P<word>{_WORDS})(?:[-_. ]+|(?=\d))(?P<rest>.+)", re.IGNORECASE
+    rf"(?P<word>{_WORDS})(?:[-_. ]+|(?=\d))(?P<rest>.+)",
+    re.IGNORECASE,
 )
 
 

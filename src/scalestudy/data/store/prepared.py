@@ -107,7 +107,8 @@ class Prepared(Record):
     def write(self) -> None:
         """Write meta.json."""
         write_atomically(
-            self.path / "meta.json", self.model_dump_json(by_alias=True) + "\n"
+            self.path / "meta.json",
+            self.model_dump_json(by_alias=True) + "\n",
         )
 
     @cached_property

@@ -282,7 +282,8 @@ class CollectiveGroup(TensorGroup):
             # The identity places a tensor on the replica's device, as the all-reduce requires.
             values = [tf.identity(part) for part in parts]
             return tf.distribute.get_replica_context().all_reduce(
-                tf.distribute.ReduceOp.SUM, values
+                tf.distribute.ReduceOp.SUM,
+                values,
             )
 
         return list(self._strategy.run(all_reduce, args=tuple(tensors)))

@@ -37,7 +37,8 @@ class TableSchedule(keras.optimizers.schedules.LearningRateSchedule):
         """Return the rate of `step`, a scalar of Keras's float type."""
         rates = ops.convert_to_tensor(self.table, keras.config.floatx())
         return ops.take(
-            rates, ops.minimum(ops.cast(step, "int64"), len(self.table) - 1)
+            rates,
+            ops.minimum(ops.cast(step, "int64"), len(self.table) - 1),
         )
 
     def get_config(self) -> dict[str, Any]:
@@ -75,7 +76,8 @@ def make_keras_optimizer(
     # Made only to read Keras's defaults.
     plain = kind(0.0)
     beta_1, beta_2, epsilon = scale_averages(
-        Averages(plain.beta_1, plain.beta_2, plain.epsilon), kappa
+        Averages(plain.beta_1, plain.beta_2, plain.epsilon),
+        kappa,
     )
     return kind(
         rate,

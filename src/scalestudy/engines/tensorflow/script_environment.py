@@ -101,7 +101,8 @@ def _unset_proxies(variables: MutableMapping[str, str]) -> None:
     for name in PROXIES:
         if name in variables:
             print(
-                f"scalestudy: {name} is unset for {MULTIWORKER.name}", file=sys.stderr
+                f"scalestudy: {name} is unset for {MULTIWORKER.name}",
+                file=sys.stderr,
             )
             del variables[name]
 

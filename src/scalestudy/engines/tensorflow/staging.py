@@ -151,7 +151,8 @@ def scale_inputs(inputs: Any, scale: float | None) -> Any:
         return in_floatx(inputs)
     floatx = keras.config.floatx()
     return map_columns(
-        lambda stored: tf.cast(stored, floatx) * tf.constant(scale, floatx), inputs
+        lambda stored: tf.cast(stored, floatx) * tf.constant(scale, floatx),
+        inputs,
     )
 
 

@@ -81,7 +81,8 @@ class Torch:
 
     def why_missing(self) -> Reason:
         return why_not_listed(
-            Build(f"PyTorch {torch.__version__}", torch.version.cuda), None
+            Build(f"PyTorch {torch.__version__}", torch.version.cuda),
+            None,
         )
 
     def build_record(self) -> dict[str, Any]:

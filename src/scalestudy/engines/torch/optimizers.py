@@ -205,7 +205,8 @@ def _of_task(
     inner = task.optimizer(getattr(task.model, "module", task.model), rate)
     # LBFGS computes gradients several times in a step, by a closure that no exchange follows.
     if not isinstance(inner, torch.optim.Optimizer) or isinstance(
-        inner, torch.optim.LBFGS
+        inner,
+        torch.optim.LBFGS,
     ):
         raise UserError(
             "an optimizer of PyTorch whose step() takes no closure from optimizer(model, rate)",

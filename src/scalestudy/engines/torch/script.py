@@ -117,7 +117,8 @@ class StoreGroup(Group):
         key = self._key()
         if self.rank == 0:
             self._store.set(
-                key, json.dumps(value, default=lambda array: np.asarray(array).tolist())
+                key,
+                json.dumps(value, default=lambda array: np.asarray(array).tolist()),
             )
         shared = json.loads(self._read(key))
         # The last reader deletes the value, which the server would keep until the script ends.

@@ -154,13 +154,15 @@ class TorchTraits(EngineTraits):
             "KERAS_BACKEND": "torch",
             "KERAS_TORCH_DEVICE": "cuda:0" if gpus else "cpu",
             "TORCH_CPP_LOG_LEVEL": variables.get(
-                "TORCH_CPP_LOG_LEVEL", "ERROR"
+                "TORCH_CPP_LOG_LEVEL",
+                "ERROR",
             ),  # TCPStore warns of host names
         }
         if gpus:
             # cuBLAS repeats its sums bit for bit only with a workspace of fixed size.
             changes["CUBLAS_WORKSPACE_CONFIG"] = variables.get(
-                "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+                "CUBLAS_WORKSPACE_CONFIG",
+                ":4096:8",
             )
         return changes
 

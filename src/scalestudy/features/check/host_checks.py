@@ -119,7 +119,8 @@ def judge_folder(where: str, folder: str, purpose: str) -> Line:
         while not os.path.lexists(present):
             present = present.parent
         with tempfile.NamedTemporaryFile(
-            prefix=".scalestudy-check-", dir=present
+            prefix=".scalestudy-check-",
+            dir=present,
         ) as file:
             # Some file systems report a full quota only when data reach the disk.
             file.write(b"scalestudy")

@@ -257,7 +257,9 @@ def _facts(data: DataSettings, source: Source, contents: Contents) -> dict[str, 
 
 
 def _classes(
-    names: Sequence[str], seen: _Seen, splits: Sequence[str]
+    names: Sequence[str],
+    seen: _Seen,
+    splits: Sequence[str],
 ) -> list[ClassCount]:
     """Return the frequency of each class; `splits` are those that the source gives."""
     # Labels beyond the classes, as the value to ignore, are not counted.

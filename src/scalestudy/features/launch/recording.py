@@ -262,7 +262,11 @@ class Recording:
                 point.workers,
                 samples,
             )
-            failure = Failure(rank=None, exit_code=None, reason=str(error))
+            failure = Failure(
+                rank=None,
+                exit_code=None,
+                reason=str(error),
+            )
             run.withdraw_result(failure)
             _say(f"the result of {other.name} is withdrawn. {error}")
 

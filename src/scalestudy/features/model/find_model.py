@@ -144,7 +144,9 @@ def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:
 
 
 def _best_of_run(
-    run: RunFolder, record: ModelRecord, notes: tuple[str, ...]
+    run: RunFolder,
+    record: ModelRecord,
+    notes: tuple[str, ...],
 ) -> FoundModel:
     best = run.best_record()
     if best is None or not run.best.exists():
@@ -163,7 +165,9 @@ def _best_of_run(
 
 
 def _last_of_run(
-    run: RunFolder, record: ModelRecord, notes: tuple[str, ...]
+    run: RunFolder,
+    record: ModelRecord,
+    notes: tuple[str, ...],
 ) -> FoundModel:
     best = run.best_record()
     result = run.result()

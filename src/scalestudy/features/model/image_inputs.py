@@ -264,7 +264,8 @@ def resize(values: Array, size: Size) -> Array:
     for channel in range(values.shape[2]):
         one = np.ascontiguousarray(values[:, :, channel], np.float32)
         resized = Image.fromarray(one).resize(
-            (width, height), Image.Resampling.BILINEAR
+            (width, height),
+            Image.Resampling.BILINEAR,
         )
         channels.append(np.asarray(resized))
     return np.stack(channels, axis=-1)

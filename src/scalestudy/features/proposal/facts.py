@@ -59,7 +59,8 @@ def _beyond_node(subject: ProposalSubject) -> Fact:
         return count_noun(most, "node")
     if most:
         return Missing(
-            "all runs stayed on one node", "Run it on two nodes, through a queue."
+            "all runs stayed on one node",
+            "Run it on two nodes, through a queue.",
         )
     return NODES
 
@@ -175,7 +176,8 @@ def _batch_rule(subject: ProposalSubject) -> Fact:
     if len(shares) == 1 and None not in shares:
         return "the same batch on each worker, so that the global batch grows with the workers"
     return Missing(
-        "neither the global batch nor the per-worker batch is constant", CURVE
+        "neither the global batch nor the per-worker batch is constant",
+        CURVE,
     )
 
 

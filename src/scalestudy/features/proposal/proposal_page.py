@@ -38,7 +38,8 @@ from scalestudy.util.errors import UserError
 
 MISSING = "Missing for this panel"
 NO_RUN = Missing(
-    "no run has finished on cores or GPUs of its own", f"{CURVE} {REPEATED}"
+    "no run has finished on cores or GPUs of its own",
+    f"{CURVE} {REPEATED}",
 )
 
 

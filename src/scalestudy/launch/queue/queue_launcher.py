@@ -443,7 +443,8 @@ class QueueLauncher:
         site, found = self._site(study, options), {}
         for name, point in points.items():
             run = _expected_run(
-                target.absolute() / "points" / name, submissions.get(name, Submission())
+                target.absolute() / "points" / name,
+                submissions.get(name, Submission()),
             )
             found[name] = job_script(
                 point,

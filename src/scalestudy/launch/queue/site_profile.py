@@ -47,7 +47,8 @@ _GPUS = re.compile(
     r"((--gres|--gpus-per-node|--gpus-per-task|--gpus)=)?[A-Za-z0-9_.:,()+={}-]*"
 )
 _GPU_COUNT = re.compile(
-    r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d", re.ASCII
+    r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d",
+    re.ASCII,
 )
 STARTERS = ("srun", "mpirun", "mpiexec", "hydra")
 """Launchers that are given the numbers of a point's nodes and processes."""
@@ -190,7 +191,8 @@ class Site(StrictModel):
     """Whether to ask for whole nodes, so that no other job disturbs the measurement. By default, only if
     `bill` is "node", since whole nodes are charged anyway. The report names the runs that shared a node."""
     memory_per_node: Annotated[str, _readable(memory_bytes)] | None = Field(
-        default=None, examples=["180G"]
+        default=None,
+        examples=["180G"],
     )
     """Memory of a node that jobs may use. By default, the site's. A job that shares its nodes asks for the
     same part of it as of the cores or GPUs. With "0" every job gets all memory of its nodes (Slurm only)."""
@@ -223,21 +225,25 @@ class Site(StrictModel):
     """Command that starts the workers on several nodes: "srun" (PBS: mpiexec), "mpirun", either with more
     options ("mpirun -mca btl ^openib"), or your site's own, such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
     wrapper: tuple[str, ...] = Field(
-        default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]]
+        default=(),
+        examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]],
     )
     """Command that wraps each worker's command."""
     environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
     """Virtual environment of the workers. By default, the one that submits."""
     container: Annotated[Container, BeforeValidator(container_table)] | None = Field(
-        default=None, examples=["~/images/scalestudy.sif"]
+        default=None,
+        examples=["~/images/scalestudy.sif"],
     )
     """Container image for the workers: its path, or a table with image, runtime, binds, python."""
     directives: tuple[Line, ...] = Field(
-        default=(), examples=[["--hint=nomultithread"]]
+        default=(),
+        examples=[["--hint=nomultithread"]],
     )
     """More #SBATCH or #PBS options. They must not change the nodes, tasks, cores or GPUs of a job."""
     env: dict[str, str] = Field(
-        default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}]
+        default_factory=dict,
+        examples=[{"NCCL_SOCKET_IFNAME": "ib0"}],
     )
     """More environment variables for the workers, also proxies, which workers that communicate over gRPC
     unset. $NAME is replaced on the node."""
