@@ -160,7 +160,7 @@ def test_oversubscribed_points_have_no_speed_up_and_are_no_baseline():
     [
         (
             [synthetic.run("single", 1), synthetic.run("virtual", 4)],
-            "virtual",
+            "in turn",
             None,
             (1,),
         ),

@@ -62,7 +62,7 @@ class UnknownRate:
 
 NoSpeedUp = (
     Literal[
-        "virtual",
+        "in turn",
         "asynchronous",
         "no-steady-epoch",
         "rate-not-positive",
@@ -130,7 +130,7 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
 
 def _why_no_speed_up(runs: Sequence[Run]) -> NoSpeedUp | None:
     if is_virtual(runs):
-        return "virtual"
+        return "in turn"
     if is_asynchronous(runs):
         return "asynchronous"
     excluded = why_oversubscribed(runs)

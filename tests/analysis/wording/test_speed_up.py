@@ -23,7 +23,7 @@ MISSING = NoBaseline(
     ("reason", "words"),
     [
         (None, None),
-        ("virtual", REASON_WORDS["virtual"]),
+        ("in turn", REASON_WORDS["in turn"]),
         (
             ExcludedTimes("4 workers on 2 cores", disturbed=False),
             "oversubscribed: 4 workers on 2 cores",

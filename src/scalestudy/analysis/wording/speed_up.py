@@ -11,7 +11,7 @@ from scalestudy.analysis.speed_up import (
 )
 
 REASON_WORDS: dict[str, str] = {
-    "virtual": "virtual workers are computed one after another, so they have no speed-up",
+    "in turn": "virtual workers are computed one after another, so they have no speed-up",
     "asynchronous": "asynchronous: with more workers each update is of older weights, which has no speed-up",
     "no-steady-epoch": "no steady throughput: one epoch only, or resumed in all others",
     "rate-not-positive": "a throughput is not a positive number",
