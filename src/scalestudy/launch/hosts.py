@@ -295,10 +295,10 @@ def reserve_devices(
             private=wants_private(point),
             variables=variables,
         )
-        told = []
+        requests = []
         for connection, ranks in starts:
-            told.append((connection, every.model_copy(update={"ranks": ranks})))
-        return HostProcesses(told)
+            requests.append((connection, every.model_copy(update={"ranks": ranks})))
+        return HostProcesses(requests)
 
     return point, processes
 

@@ -70,7 +70,7 @@ def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
                     "Log it with self.log(...), or name another metric in the callback.",
                 )
             workers.quality(quality, trainer.callback_metrics[quality], better=better)
-            workers.go_on()
+            workers.resume_timing()
 
         def on_train_end(self, trainer: Any, module: Any) -> None:
             workers.end_epoch()

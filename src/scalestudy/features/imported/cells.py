@@ -79,7 +79,7 @@ def cells_of(rows: Sequence[ParsedRow], name: str) -> list[Any]:
     return [row.cell(name) for row in rows]
 
 
-def values_of(rows: Sequence[ParsedRow], role: str) -> list[Any]:
+def values_in(rows: Sequence[ParsedRow], role: str) -> list[Any]:
     """Return the values of a role; None where a row has none."""
     return [row.values.get(role) for row in rows]
 

@@ -7,7 +7,7 @@ from scalestudy.features.imported.cells import (
     by_point_and_cells,
     cells_of,
     of_several_rows,
-    values_of,
+    values_in,
 )
 from scalestudy.features.imported.columns import OF_EPOCHS, ImportedColumn, RowKind
 from scalestudy.features.imported.unused_columns import (
@@ -106,7 +106,7 @@ def _are_counted(
         # In a table of runs, `epoch` is often how long each trained: 15 in every row.
         return _is_log(columns) or any(_differs(group, "epoch") for group in several)
     for group in several:
-        if not counts_rows(values_of(group, "epochs")):
+        if not counts_rows(values_in(group, "epochs")):
             return False
     return bool(several)
 
@@ -124,11 +124,11 @@ def texts_of(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[str]:
 
 
 def _differs(group: Sequence[ParsedRow], role: str) -> bool:
-    return len(set(values_of(group, role))) > 1
+    return len(set(values_in(group, role))) > 1
 
 
 def _is_constant(group: Sequence[ParsedRow], role: str) -> bool:
-    values = set(values_of(group, role))
+    values = set(values_in(group, role))
     return len(values) == 1 and None not in values
 
 

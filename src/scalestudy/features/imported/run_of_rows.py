@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from scalestudy.analysis.runs import Run, RunSource
 from scalestudy.config.metric_senses import Better
-from scalestudy.features.imported.cells import ParsedRow, values_of
+from scalestudy.features.imported.cells import ParsedRow, values_in
 from scalestudy.features.imported.columns import OF_RUNS
 from scalestudy.store.records import EpochOutcome, Outcome
 from scalestudy.util.errors import UserError
@@ -92,7 +92,7 @@ def _times_of(
 def run_of_epochs(facts: FileFacts, rows: Sequence[ParsedRow], times: TimesOf) -> Run:
     """Build a run from its epochs. A quality that is equal in all rows is the final one."""
     seconds = _epoch_seconds(rows, times)
-    qualities = values_of(rows, "quality")
+    qualities = values_in(rows, "quality")
     # The published logs repeat the IoU of the final model in each row: it is no curve.
     is_final = len(rows) > 1 and len(set(qualities)) == 1
     epochs = []
@@ -158,8 +158,8 @@ def _epoch_seconds(rows: Sequence[ParsedRow], times: TimesOf) -> list[float | No
     """Return the seconds of each epoch; None where unknown."""
     is_stated = any("epoch_seconds" in row.values for row in rows)
     if is_stated or times == "run":
-        return values_of(rows, "epoch_seconds")
-    totals = values_of(rows, "training_seconds")
+        return values_in(rows, "epoch_seconds")
+    totals = values_in(rows, "training_seconds")
     if times == "epoch":
         return totals
     seconds: list[float | None] = []

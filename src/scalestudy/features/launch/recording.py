@@ -28,7 +28,7 @@ from scalestudy.features.launch.worker_qualities import (
     Qualities,
     combine_metrics,
     find_best,
-    sense_of,
+    sense_of_name,
     sum_denominators,
 )
 from scalestudy.measure.clock import PhaseClock
@@ -156,7 +156,9 @@ class Recording:
 
     def sense(self, name: str, better: Better | None) -> None:
         """Record the direction of a metric. The first metric is the quality."""
-        self._senses[name] = better or self._senses.get(name) or sense_of(name).better
+        self._senses[name] = (
+            better or self._senses.get(name) or sense_of_name(name).better
+        )
 
     def step(self, samples: int, steps: int) -> None:
         """Record progress: the approximate samples of all workers and the steps done in this epoch."""
@@ -327,7 +329,7 @@ class Recording:
         self._evaluated |= sum_denominators(at_end)
         # The first metric that a script records is its quality.
         metric = next(iter(self._senses), "")
-        sense = Sense(self._senses.get(metric), sense_of(metric).bounded)
+        sense = Sense(self._senses.get(metric), sense_of_name(metric).bounded)
         quality = last.get(metric)
         values = []
         for record in records:

@@ -229,7 +229,7 @@ class Workers:
         try:
             yield
         finally:
-            self.go_on()
+            self.resume_timing()
 
     def lightning_callback(self, quality: str, *, better: Better | None = None) -> Any:
         """Return a callback for Lightning's Trainer that measures its epochs.
@@ -311,17 +311,17 @@ class Workers:
         self.end_epoch()
         self._counts = EpochCounts()
         self._epoch_began = time.perf_counter()
-        self.go_on()
+        self.resume_timing()
 
     def pause(self) -> None:
-        """Pause the timing until `go_on`."""
+        """Pause the timing until `resume_timing`."""
         if self._timed and self._counts is not None:
             seconds, cpu_seconds = self._session.seconds()
             self._counts.seconds += seconds
             self._counts.cpu_seconds += cpu_seconds
             self._timed = False
 
-    def go_on(self) -> None:
+    def resume_timing(self) -> None:
         """Resume the timing."""
         self._timed = True
         self._session.begin()

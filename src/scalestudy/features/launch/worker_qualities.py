@@ -9,7 +9,7 @@ Qualities = dict[str, tuple[float, float]]
 """Numerator and denominator by name of the metric."""
 
 
-def sense_of(name: str) -> Sense:
+def sense_of_name(name: str) -> Sense:
     """Look up a metric without its prefix: "val_accuracy" and "eval/accuracy" are "accuracy"."""
     return known(re.sub(r"^(val|valid|validation|eval|test)[_/]", "", name))
 

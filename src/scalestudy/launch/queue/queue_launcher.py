@@ -38,6 +38,7 @@ from scalestudy.store.state import UNSUCCESSFUL
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.files import make_inside, touch
+from scalestudy.util.text import count_noun
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,8 @@ def next_submissions(
     left = len(submissions) - room
     if left > 0 and not options.feeds:
         limit = f"--at-most {options.at_most} allows no more in the queue"
-        notes.append(
-            Note(
-                f"{left} point{'s' * (left > 1)} left for later: {limit}; submit again."
-            )
-        )
+        points = count_noun(left, "point")
+        notes.append(Note(f"{points} left for later: {limit}; submit again."))
     return dict(itertools.islice(submissions.items(), room)), notes
 
 
