@@ -236,9 +236,7 @@ def covering(size: Size, into: Size) -> Size:
     height, width = size
     least_rows, least_columns = into
     ratio = max(least_rows / height, least_columns / width)
-    rows = round(height * ratio)
-    columns = round(width * ratio)
-    return max(least_rows, rows), max(least_columns, columns)
+    return round(height * ratio), round(width * ratio)
 
 
 def resize_image(image: Array, into: Size, way: Way = "pad") -> Array:
