@@ -7,65 +7,75 @@ made the parent of what was forked, as if it had started a Python itself: see `f
 import contextlib
 import importlib
 import os
+import pkgutil
 import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import forking
+import scalestudy
 from become_python import become
 from python_start import LENGTH, PythonStart, receive
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.util.unused_packages import without_unused
 
-MODULES = {
-    "": (
-        "scalestudy.cli",
-        "scalestudy.app",
-        "scalestudy.report.study_document",
-        "scalestudy.training.rank_run",
-        "scipy.stats",
-    ),
-    "tensorflow": (
-        "tensorflow",
-        "keras",
-        "scalestudy.cli",
-        "scalestudy.engines.tensorflow.distribute",
-        "scalestudy.engines.tensorflow.horovod",
-        "scalestudy.engines.tensorflow.engine",
-        "scalestudy.engines.tensorflow.trainer",
-        "scalestudy.tasks.trial",
-        "scalestudy.training.rank_run",
-    ),
-    "torch": (
-        "torch",
-        "keras",
-        "scalestudy.cli",
-        "scalestudy.engines.torch.engine",
-        "scalestudy.engines.torch.group",
-        "scalestudy.tasks.trial",
-        "scalestudy.training.rank_run",
-    ),
+LIBRARIES = {
+    "": (),
+    "tensorflow": ("tensorflow", "keras"),
+    "torch": ("torch", "keras"),
 }
-"""What is imported for each engine; "" needs none."""
+"""Libraries of each engine; "" needs none."""
+IMPORTED_LATE = (
+    "PIL.Image",
+    "jinja2",
+    "rich.progress",
+    "scipy.optimize",
+    "scipy.stats",
+)
+"""Libraries that commands import where they need them."""
+ANY = ("tensorflow", "torch")
+NEEDS = {
+    "scalestudy.engines.keras": ANY,
+    "scalestudy.engines.tensorflow": ("tensorflow",),
+    "scalestudy.engines.torch": ("torch",),
+    "scalestudy.losses": ANY,
+    "scalestudy.metrics": ANY,
+    "scalestudy.tasks": ANY,
+    "scalestudy.tasks.module": ("torch",),
+    "scalestudy.tasks.torch_cnn": ("torch",),
+    "scalestudy.tasks.torch_unet": ("torch",),
+}
+"""Engines that may be imported for this project's packages and modules; all others need none."""
 
 
 def import_engine(engine: str) -> None:
-    """Import an engine in the environment that workers set before they import it."""
-    if not engine:
-        for name in MODULES[engine]:
+    """Import an engine in the environment that workers set before they import it, and this project's modules."""
+    unused: Sequence[str] = ()
+    if engine:
+        traits = engine_traits(engine)
+        wanted = traits.environment(os.environ, gpus=False)
+        os.environ.update(
+            {name: value for name, value in wanted.items() if value is not None}
+        )
+        unused = traits.unused
+    with without_unused(unused):
+        for name in (*LIBRARIES[engine], *modules_for(engine), *IMPORTED_LATE):
             importlib.import_module(name)
-        return
-    from scalestudy.plugins.engines import engine_traits
-    from scalestudy.util.unused_packages import without_unused
 
-    traits = engine_traits(engine)
-    wanted = traits.environment(os.environ, gpus=False)
-    os.environ.update(
-        {name: value for name, value in wanted.items() if value is not None}
-    )
-    with without_unused(traits.unused):
-        for name in MODULES[engine]:
-            importlib.import_module(name)
+
+def modules_for(engine: str) -> Iterator[str]:
+    """Names of this project's modules that import no other engine, without those that processes run."""
+    for found in pkgutil.walk_packages(scalestudy.__path__, "scalestudy."):
+        needed = [
+            engines
+            for name, engines in NEEDS.items()
+            if f"{found.name}.".startswith(f"{name}.")
+        ]
+        run = found.name in forking.MODULES or found.name.endswith("__main__")
+        if not run and all(engine in engines for engines in needed):
+            yield found.name
 
 
 def fork(start: PythonStart, streams: Sequence[int], caller: int) -> int:
