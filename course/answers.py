@@ -47,7 +47,7 @@ class Exercise:
     """The right answer, and hints for wrong ones."""
 
     right: Any
-    elsewhere: Mapping[Any, str] = field(default_factory=dict)
+    mistakes: Mapping[Any, str] = field(default_factory=dict)
     """Hints for answers that follow from a typical mistake. Lists are written as tuples."""
     otherwise: str = ""
     """Hint for all other answers."""
@@ -68,7 +68,7 @@ def check(lesson: int, **answers: Any) -> None:
         if not _same(given, exercise.right):
             hints = [
                 hint
-                for answer, hint in exercise.elsewhere.items()
+                for answer, hint in exercise.mistakes.items()
                 if _same(given, answer)
             ]
             raise DoesNotHold(

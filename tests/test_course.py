@@ -213,7 +213,7 @@ class TestAnswers:
     def test_a_wrong_answer_is_refused_with_its_own_hint(self, lesson, name):
         exercise = ANSWERS.EXERCISES[lesson][name]
         ANSWERS.check(lesson, **{name: exercise.right})
-        for answer, hint in exercise.elsewhere.items():
+        for answer, hint in exercise.mistakes.items():
             with pytest.raises(ANSWERS.DoesNotHold, match=re.escape(hint)):
                 ANSWERS.check(lesson, **{name: answer})
         for answer in (-1, "a word", [1, 2]):
@@ -329,7 +329,7 @@ def test_a_wrong_answer_stops_the_notebook_with_its_hint_alone(folder):
     client = pytest.importorskip(
         "nbclient", reason="nbclient is not installed (dev extra)"
     )
-    (wrong, hint), *_ = ANSWERS.EXERCISES[2]["factors"].elsewhere.items()
+    (wrong, hint), *_ = ANSWERS.EXERCISES[2]["factors"].mistakes.items()
     lesson = LESSONS[1]
     with pytest.raises(client.exceptions.CellExecutionError) as stopped:
         execute(folder, lesson, factors=wrong)

@@ -80,16 +80,16 @@ def test_what_a_killed_run_has_left_serves_the_next(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "planted", ["a link", "readable by all", "other words", "another user's"]
+    "changed", ["a link", "readable by all", "other words", "another user's"]
 )
-def test_a_planted_secret_is_refused(planted, tmp_path: Path) -> None:
+def test_a_planted_secret_is_refused(changed, tmp_path: Path) -> None:
     file = tmp_path / SECRET_FILE
-    target = tmp_path / "elsewhere" if planted == "a link" else file
-    target.write_text("known to all" if planted == "other words" else new_secret())
-    target.chmod(0o644 if planted == "readable by all" else 0o600)
-    if planted == "a link":
+    target = tmp_path / "elsewhere" if changed == "a link" else file
+    target.write_text("known to all" if changed == "other words" else new_secret())
+    target.chmod(0o644 if changed == "readable by all" else 0o600)
+    if changed == "a link":
         file.symlink_to(target)
-    elif planted == "another user's":
+    elif changed == "another user's":
         if os.geteuid() != 0:
             pytest.skip("needs root")
         os.chown(file, NOBODY, NOBODY)

@@ -22,13 +22,13 @@ def test_a_recycled_process_number_is_not_the_owner() -> None:
 
 def test_an_owner_elsewhere_lives_by_its_signs() -> None:
     now = time.time()
-    elsewhere = LauncherProcess(
+    on_another_host = LauncherProcess(
         pid=1, host=socket.gethostname() + "-x", started="", written=now - 3600
     )
-    assert not is_alive(elsewhere)
-    assert not is_alive(elsewhere, now - 61)
-    assert is_alive(elsewhere, now - 30)
-    assert is_alive(elsewhere.model_copy(update={"written": now}))
+    assert not is_alive(on_another_host)
+    assert not is_alive(on_another_host, now - 61)
+    assert is_alive(on_another_host, now - 30)
+    assert is_alive(on_another_host.model_copy(update={"written": now}))
 
 
 def test_the_start_is_the_one_that_the_kernel_tells() -> None:

@@ -2,7 +2,7 @@
 
 Each case trains a task for `steps` steps through the same session as a run, and writes its weights (before,
 after, and a digest of every copy) to OUT_DIR. Optional keys of a case: `keep` (a checkpoint to write),
-`restore` (a checkpoint to continue from), and `planted` (a rank whose weights are changed).
+`restore` (a checkpoint to continue from), and `changed_rank` (a rank whose weights are changed).
 """
 
 import json
@@ -112,7 +112,7 @@ def train(
         position, values = session.checkpoint()
         if joined.group.rank == 0:
             write_checkpoint(Path(case["keep"]), position, values, "")
-    if case.get("planted") == joined.group.rank:
+    if case.get("changed_rank") == joined.group.rank:
         weight = session.trainer.task.model.trainable_variables[0]
         weight.assign(weight + 1e-6)
     proof = session.digests()

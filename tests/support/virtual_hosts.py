@@ -1,4 +1,4 @@
-"""Several machines of a lab on one, each with its own network, name, processes and /tmp, and a real sshd."""
+"""Several machines on one, each with its own network, name, processes and /tmp, and a real sshd."""
 
 import os
 import shlex
@@ -89,13 +89,13 @@ def missing() -> str | None:
 
 
 class VirtualHosts:
-    """A desk, from which commands are run as `guest`, and hosts that share `folder` with it."""
+    """A workstation, from which commands are run as `guest`, and hosts that share `folder` with it."""
 
     def __init__(self, *hosts: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="scalestudy-lab-", dir="/var/tmp"))
+        self.folder = Path(tempfile.mkdtemp(prefix="scalestudy-hosts-", dir="/var/tmp"))
         self.folder.chmod(0o755)
         self.home = self.folder / "home"
-        self._names = ("desk", *hosts)
+        self._names = ("workstation", *hosts)
         self._machines: dict[str, psutil.Popen] = {}
 
     def __enter__(self) -> "VirtualHosts":
@@ -177,25 +177,32 @@ class VirtualHosts:
         first = self.wait_for(
             lambda: next(iter(machine.children()), None), f"the namespaces of {name}"
         )
-        desk = [
+        ip_link = [
             "nsenter",
             "--target",
-            str(self._first("desk").pid),
+            str(self._first("workstation").pid),
             "--net",
             "ip",
             "link",
         ]
-        if name == "desk":
-            for arguments in (("add", "lab", "type", "bridge"), ("set", "lab", "up")):
-                subprocess.run([*desk, *arguments], check=True)
+        if name == "workstation":
+            for arguments in (
+                ("add", "bridge0", "type", "bridge"),
+                ("set", "bridge0", "up"),
+            ):
+                subprocess.run([*ip_link, *arguments], check=True)
         subprocess.run(
-            [*desk, "delete", f"to-{name}"], capture_output=True, check=False
+            [*ip_link, "delete", f"to-{name}"], capture_output=True, check=False
         )
         # A card keeps its address when its machine restarts, as others have it in their caches.
         card = f"02:00:00:00:00:{self._names.index(name) + 1:02x}"
         peer = ("peer", "name", "eth0", "address", card, "netns", str(first.pid))
-        subprocess.run([*desk, "add", f"to-{name}", "type", "veth", *peer], check=True)
-        subprocess.run([*desk, "set", f"to-{name}", "master", "lab", "up"], check=True)
+        subprocess.run(
+            [*ip_link, "add", f"to-{name}", "type", "veth", *peer], check=True
+        )
+        subprocess.run(
+            [*ip_link, "set", f"to-{name}", "master", "bridge0", "up"], check=True
+        )
         go.write_text("go\n")
         log = self.folder / f"sshd-{name}.log"
         self.wait_for(
@@ -213,7 +220,7 @@ class VirtualHosts:
         machine.kill()
         machine.wait()
 
-    def command(self, *words: object, on: str = "desk") -> list[str]:
+    def command(self, *words: object, on: str = "workstation") -> list[str]:
         """Return a command that runs as `guest` on a machine."""
         account = ("setpriv", f"--reuid={GUEST}", f"--regid={GUEST}", "--clear-groups")
         values = {
@@ -235,7 +242,7 @@ class VirtualHosts:
         return [*enter, *account, *env, *map(str, words)]
 
     def scalestudy(self, *words: object) -> subprocess.Popen[str]:
-        """Start a Scalestudy command on the desk, in the home folder."""
+        """Start a Scalestudy command on the workstation, in the home folder."""
         python = shlex.join([sys.executable, "-m", "scalestudy", *map(str, words)])
         return subprocess.Popen(
             self.command("sh", "-c", f"cd && exec {python}"),
@@ -274,7 +281,7 @@ class VirtualHosts:
         ]
 
     def python(self, started: subprocess.Popen[str]) -> psutil.Process:
-        """The Python process of a command on the desk, below the programs that entered it."""
+        """The Python process of a command on the workstation, below the programs that entered it."""
         (process,) = psutil.Process(started.pid).children()
         return process
 

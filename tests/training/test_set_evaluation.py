@@ -38,7 +38,7 @@ def test_workers_find_together_what_one_finds_however_the_set_is_divided(session
         assert found == pytest.approx(alone, rel=1e-5)
 
 
-def gathered(one, prepared):
+def validation_outputs(one, prepared):
     rows = one.split.validation
     with one.evaluating():
         outputs = np.asarray(
@@ -53,7 +53,7 @@ def gathered(one, prepared):
 
 def test_of_classes_they_are_scikit_learns_on_all_samples(session, sets, reference):
     one, found = measured(session, "cnn", "virtual", 3)
-    true, p = gathered(one, sets["cnn"][0])
+    true, p = validation_outputs(one, sets["cnn"][0])
     predicted = p.argmax(1)
     assert found["accuracy"] == pytest.approx(reference.accuracy_score(true, predicted))
     assert found["f1"] == pytest.approx(
@@ -79,7 +79,7 @@ def test_class_weights_of_a_run_multiply_its_loss(session, sets):
     rows = plain.split.validation
     weights = tuple(np.linspace(0.1, 3, 10).tolist())
     weighted = session("cnn", class_weights=weights, weights=weights)
-    true, p = gathered(plain, sets["cnn"][0])
+    true, p = validation_outputs(plain, sets["cnn"][0])
     losses = -np.log(p[np.arange(len(true)), true])
     assert plain.measure(rows)["loss"] == pytest.approx(losses.mean(), rel=1e-5)
     assert weighted.measure(rows)["loss"] == pytest.approx(

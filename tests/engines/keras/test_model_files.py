@@ -172,7 +172,7 @@ def own(framework, tmp_path):
     return task
 
 
-def planted(folder, *, shape):
+def save_model_with_code(folder, *, shape):
     """Write a model whose Lambda would leave the file `mark`, and return its path."""
     mark = str(folder / "mark")
     attack = lambda values: (open(mark, "w").close(), values * 1.0)[1]  # noqa: E731 (stored as its bytecode)
@@ -214,7 +214,7 @@ def test_weights_of_another_model_are_refused(own, tmp_path, change):
 
 
 def test_code_in_a_model_file_never_runs_whatever_its_record_names(own, tmp_path):
-    path = planted(tmp_path, shape=(8, 8, 1))
+    path = save_model_with_code(tmp_path, shape=(8, 8, 1))
     keras.saving.load_model(path, safe_mode=False)(np.zeros((1, 8, 8, 1)))
     assert (tmp_path / "mark").exists(), "the attack would be seen"
     (tmp_path / "mark").unlink()

@@ -172,7 +172,7 @@ def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(
 
 
 @pytest.fixture
-def elsewhere(framework, monkeypatch):
+def copies(framework, monkeypatch):
     """Copy slices between logical CPUs as if they were GPUs, the first device's to the last."""
     asked: list[tuple[int, str]] = []
 
@@ -184,7 +184,7 @@ def elsewhere(framework, monkeypatch):
     return asked
 
 
-def test_each_device_has_its_own_slice_taken_there_by_its_own_thread(elsewhere):
+def test_each_device_has_its_own_slice_taken_there_by_its_own_thread(copies):
     inputs = np.arange(12, dtype=np.uint8)[:, None, None, None]
     loader = Loader(
         Stored(inputs, np.arange(12, dtype=np.int64)),
@@ -198,9 +198,9 @@ def test_each_device_has_its_own_slice_taken_there_by_its_own_thread(elsewhere):
         assert [part.targets.device[-5:] for part in call] == ["CPU:1", "CPU:0"]
         rows = np.concatenate([part.targets[0] for part in call])
         assert rows.tolist() == list(range(4 * call[0].step, 4 * call[0].step + 4))
-    assert set(elsewhere) == {(0, "loader 0"), (1, "loader 1")}
+    assert set(copies) == {(0, "loader 0"), (1, "loader 1")}
 
 
-def test_labels_of_int32_stay_in_host_memory(elsewhere):
+def test_labels_of_int32_stay_in_host_memory(copies):
     part = staging.stage(read(Buffers()), 0)
     assert (part.inputs.device[-5:], part.targets.device[-5:]) == ("CPU:1", "CPU:0")

@@ -168,7 +168,13 @@ def results(tmp_path_factory) -> Path:
                     *kept("ddp", 2),
                     *resumed("ddp", 2, "ddp2"),
                     *of("ddp", 2, ("buffers", "float64"), **buffers),
-                    *of("ddp", 2, double, label="planted", orders={"planted": 1}),
+                    *of(
+                        "ddp",
+                        2,
+                        double,
+                        label="changed rank",
+                        orders={"changed_rank": 1},
+                    ),
                     *of("ddp", 2, drops, label="again"),
                     *optimized("ddp", 2),
                     *parts("ddp", 2, 2),
@@ -351,8 +357,8 @@ def test_workers_agree_and_a_planted_divergence_does_not(results):
         _, _, stored = weights(results, name)
         assert len(stored["digests"]) == workers
         assert len(set(stored["digests"])) == 1
-    _, _, planted = weights(results, "plain-ddp2-float64-sync-planted")
-    assert len(set(planted["digests"])) == 2
+    _, _, changed = weights(results, "plain-ddp2-float64-sync-changed rank")
+    assert len(set(changed["digests"])) == 2
 
 
 @pytest.mark.parametrize("kind", list(ROUNDED))

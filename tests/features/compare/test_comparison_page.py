@@ -90,7 +90,7 @@ def test_what_is_not_compared_says_why_in_a_footnote(comparison):
     assert "[1] global batch: 16 and 99." in text
 
 
-def elsewhere(name, factor, **each):
+def imported_side(name, factor, **each):
     """Imported times on one and two workers, two runs each; `each` makes the recorded values."""
     return Side(
         name,
@@ -115,8 +115,8 @@ def elsewhere(name, factor, **each):
 
 def test_training_times_alone_are_compared_once_and_called_no_samples_per_second():
     found = compare(
-        elsewhere("a", 1.0, training_seconds=float),
-        elsewhere("b", 1.3, training_seconds=float),
+        imported_side("a", 1.0, training_seconds=float),
+        imported_side("b", 1.3, training_seconds=float),
     )
     assert {row.quantity for row in found.rows if row.change.value} == {
         "training_seconds"
@@ -129,7 +129,7 @@ def test_training_times_alone_are_compared_once_and_called_no_samples_per_second
 
 def test_epochs_alone_are_compared_in_epochs():
     sides = [
-        elsewhere(name, factor, epoch_seconds=float)
+        imported_side(name, factor, epoch_seconds=float)
         for name, factor in (("a", 1), ("b", 1.3))
     ]
     first = table(compare(*sides)).rows[0]
