@@ -150,6 +150,8 @@ def test_where_no_recipe_helps_it_is_said_and_up_to_which_count_one_does(
         recipes_document(planned, recipes, rows_by_workers(planned, recipes)), 160
     )
     assert "Quality holds up to 8 workers; on 10: worse by" in text
+    longer = [line for line in text.splitlines() if "train.epochs = 12" in line]
+    assert [line.partition(":")[0].split()[-1] for line in longer] == ["10"]
 
 
 def test_trials_that_diverged_are_named_and_counted(planned, surface):

@@ -1,7 +1,7 @@
 """Recipes as a table, and as a study file for each number of workers."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from math import ceil, isfinite
 
 from scalestudy.analysis.runs import metric_label, quality_sense
 from scalestudy.analysis.study_table import Row
@@ -26,6 +26,9 @@ from scalestudy.report.number_format import format_number, with_interval
 from scalestudy.util.units import duration
 
 DIGITS = 3
+MORE_EPOCHS = 1.5
+"""How many times as many epochs are suggested where a recipe learns worse. On digits, so many gave 14 workers the
+quality of one, and no other setting did (`benchmarks/recipe_degrees.py`)."""
 
 
 def recipes_document(
@@ -69,6 +72,8 @@ def recipes_document(
     for row in judged.values():
         if row.verdict.kind == "unclear":
             items.append(to_settle(row, judged, recipes))
+        if row.verdict.kind == "worse":
+            items.append(to_learn_as_well(row, planned.train.epochs, recipes))
     for recipe in recipes:
         for line in remarks(recipe):
             items.append(f"On {recipe.workers}: {line}")
@@ -99,6 +104,20 @@ def to_settle(row: Row, judged: Mapping[int, Row], recipes: Sequence[TunedRate])
     return (
         f"{start}. As far as seeds spread, that takes about {needed} seeds of both numbers of workers{time}:"
         f" --settle {needed}."
+    )
+
+
+def to_learn_as_well(row: Row, epochs: int, recipes: Sequence[TunedRate]) -> str:
+    """What to try where the best setting learns worse than that of one worker."""
+    updates: dict[int, str] = {}
+    for recipe in recipes:
+        made = recipe.runs[0].result.updates
+        updates[recipe.workers] = format_number(made, 0)
+    fewest = recipes[0].workers
+    more = ceil(MORE_EPOCHS * epochs)
+    return (
+        f"On {row.workers}: with {updates[row.workers]} updates it learns less than {fewest} with {updates[fewest]}."
+        f" Train it longer, for example with train.epochs = {more}, or use fewer workers."
     )
 
 
