@@ -212,6 +212,31 @@ def test_a_command_that_cannot_start_is_refused_as_ever(tmp_path):
         start(python=str(tmp_path / "python"))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "others"),
+    [
+        ("", {"keras", "tensorflow", "torch"}),
+        ("tensorflow", {"torch"}),
+        *([("torch", {"tensorflow"})] if TORCH else []),
+    ],
+)
+def test_a_fork_server_imports_all_modules_of_ours_and_no_other_engine(engine, others):
+    code = "import sys; import fork_server; fork_server.import_engine(sys.argv[1]); print(*sys.modules)"
+    paths = os.pathsep.join(map(str, (SOURCE, SUPPORT)))
+    done = subprocess.run(
+        [sys.executable, "-c", code, engine],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = set(done.stdout.split())
+    assert {"scalestudy.cli.study_commands", "scalestudy.report.figure"} <= imported
+    assert (f"scalestudy.engines.{engine}.trainer" in imported) == bool(engine)
+    assert not imported & others
+
+
 def digests(folder: Path) -> dict[str, str]:
     files = folder.glob("points/*/run-1/result.json")
     return {
