@@ -35,6 +35,8 @@ IMPORTED_LATE = (
     "scipy.stats",
 )
 """Libraries that commands import where they need them."""
+OPTIONAL = "horovod"
+"""A library without which the others are imported: it may not be built."""
 ANY = ("tensorflow", "torch")
 NEEDS = {
     "scalestudy.engines.keras": ANY,
@@ -62,7 +64,11 @@ def import_engine(engine: str) -> None:
         unused = traits.unused
     with without_unused(unused):
         for name in (*LIBRARIES[engine], *modules_for(engine), *IMPORTED_LATE):
-            importlib.import_module(name)
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError as missing:
+                if (missing.name or "").partition(".")[0] != OPTIONAL:
+                    raise
 
 
 def modules_for(engine: str) -> Iterator[str]:
