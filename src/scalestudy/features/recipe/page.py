@@ -23,6 +23,7 @@ from scalestudy.report.document import (
     headings_of,
 )
 from scalestudy.report.number_format import format_number, with_interval
+from scalestudy.util.text import count_noun
 from scalestudy.util.units import duration
 
 DIGITS = 3
@@ -114,9 +115,10 @@ def to_learn_as_well(row: Row, epochs: int, recipes: Sequence[TunedRate]) -> str
         made = recipe.runs[0].result.updates
         updates[recipe.workers] = format_number(made, 0)
     fewest = recipes[0].workers
+    others = f"{count_noun(fewest, 'worker')} in {updates[fewest]}"
     more = ceil(MORE_EPOCHS * epochs)
     return (
-        f"On {row.workers}: with {updates[row.workers]} updates it learns less than {fewest} with {updates[fewest]}."
+        f"On {row.workers}: it learns less in {updates[row.workers]} updates than {others}."
         f" Train it longer, for example with train.epochs = {more}, or use fewer workers."
     )
 
